@@ -1,0 +1,1 @@
+"""Hydra's settings and the one Python file that reads them."""

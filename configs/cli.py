@@ -1,0 +1,117 @@
+"""The command line of every stage: compose with Hydra, run, and say in one sentence what is wrong with the input."""
+
+import difflib
+import functools
+import os
+import re
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import hydra
+from hydra.errors import HydraException, OverrideParseException
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from zoomr.runs import UserError
+
+CONFIGS = Path(__file__).parent
+
+
+def stage(root: str) -> Callable[[Callable[[DictConfig], Any]], Callable[[], None]]:
+    """Turn a function of the composed config into a stage's command.
+
+    Parameters
+    ----------
+    root : str
+        The Hydra root in configs/, without its suffix.
+
+    Returns
+    -------
+    callable
+        A decorator. The command it makes exits with 2 and one sentence on bad input; other failures keep their traceback.
+    """
+
+    def decorate(function: Callable[[DictConfig], Any]) -> Callable[[], None]:
+        @functools.wraps(function)
+        def job(config: DictConfig) -> Any:
+            try:
+                return function(config)
+            except UserError as error:
+                # Said here, since Hydra writes a line of its own as soon as a job's error reaches it.
+                print(error, file=sys.stderr)
+                raise
+
+        def command() -> None:
+            # Hydra prints its own errors in several lines unless it is told to raise them.
+            os.environ["HYDRA_FULL_ERROR"] = "1"
+            try:
+                hydra.main(config_path=str(CONFIGS), config_name=root, version_base="1.3")(job)()
+            except UserError:
+                raise SystemExit(2) from None
+            except (HydraException, OmegaConfBaseException) as error:
+                print(explain(error, root), file=sys.stderr)
+                raise SystemExit(2) from None
+
+        return command
+
+    return decorate
+
+
+def explain(error: Exception, root: str) -> str:
+    """Return one sentence for a refused override, with the nearest known name where a name is unknown."""
+    if isinstance(error, OverrideParseException):
+        return f"Cannot read the setting {error.override}: put a value with special characters into a YAML file of configs/."
+    text = str(error.__cause__ or error)
+    unknown_key = re.search(r"Key '([^']*)' is not in struct\s+full_key: (\S+)", text)
+    if unknown_key:
+        full_key = unknown_key.group(2)
+        return f"Unknown setting {full_key}.{nearest(full_key, settings(root))}"
+    group = re.search(r"Could not find '([^']+)/([^']+)'", text)
+    if group:
+        name, choice = group.groups()
+        return f"Unknown choice {name}={choice}.{nearest(choice, choices(name))}"
+    override = re.search(r"Could not override '([^']+)'", str(error))
+    if override:
+        return f"Unknown setting {override.group(1)}.{nearest(override.group(1), [*settings(root), *groups()])}"
+    return " ".join(str(error).split())
+
+
+def nearest(name: str, known: list[str]) -> str:
+    """Return a hint with the known name closest to `name`, or with the known names where none is close."""
+    found = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    if found:
+        return f" Did you mean {found[0]}?"
+    return f" Known: {', '.join(sorted(known))}." if len(known) <= 30 else " Add --cfg job to see every setting."
+
+
+def groups() -> list[str]:
+    """Names of the config groups."""
+    return sorted(path.relative_to(CONFIGS).as_posix() for path in CONFIGS.glob("*/") if any(path.glob("*.yaml")))
+
+
+def choices(group: str) -> list[str]:
+    """Names of the choices of a config group."""
+    return sorted(path.stem for path in (CONFIGS / group).glob("*.yaml"))
+
+
+def settings(root: str) -> list[str]:
+    """Full names of all settings that a root knows with the choices made on the command line."""
+    chosen = [argument for argument in sys.argv[1:] if argument.partition("=")[0] in groups()]
+    known_choices = [a for a in chosen if a.partition("=")[2] in choices(a.partition("=")[0])]
+    with hydra.initialize_config_dir(str(CONFIGS), version_base="1.3"):
+        config = hydra.compose(root, overrides=known_choices)
+    return list(_full_keys(config))
+
+
+def _full_keys(config: Any, prefix: str = "") -> Iterator[str]:
+    for key in config:
+        name = f"{prefix}{key}"
+        yield name
+        if (
+            OmegaConf.is_dict(config)
+            and not OmegaConf.is_missing(config, key)
+            and OmegaConf.is_dict(config._get_node(key))
+        ):
+            yield from _full_keys(config._get_node(key), f"{name}.")

@@ -1,0 +1,91 @@
+"""An append-only JSON Lines file with a key: what is in it is finished, what is not is still to do."""
+
+import errno
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from zoomr.runs.files import full_disk
+
+
+class AppendLog:
+    """Rows that are on the disk the moment `append` returns.
+
+    Opening cuts off a last line that a kill left half-written, so that its row counts as not done.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file; made on the first append, with its parent directories.
+    key : str
+        The field that identifies a row.
+    """
+
+    def __init__(self, path: str | Path, key: str = "id") -> None:
+        self.path = Path(path)
+        self.key = key
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self._file = open(self.path, "ab+", buffering=0)
+        self._size = self._cut_half_line()
+
+    def _cut_half_line(self) -> int:
+        size = end = self._file.seek(0, os.SEEK_END)
+        while end > 0:
+            start = max(0, end - 65536)
+            self._file.seek(start)
+            newline = self._file.read(end - start).rfind(b"\n")
+            if newline >= 0:
+                end = start + newline + 1
+                break
+            end = start
+        if end < size:
+            self._file.truncate(end)
+        return end
+
+    def append(self, row: dict[str, Any]) -> None:
+        """Write one row and wait until it is on the disk.
+
+        Raises
+        ------
+        UserError
+            If the disk is full; the file keeps its whole lines and can be resumed.
+        """
+        line = json.dumps(row, ensure_ascii=False).encode() + b"\n"
+        try:
+            written = 0
+            while written < len(line):
+                written += self._file.write(line[written:])
+            os.fsync(self._file.fileno())
+        except OSError as error:
+            self._file.truncate(self._size)
+            if error.errno == errno.ENOSPC:
+                raise full_disk(self.path) from error
+            raise
+        self._size += len(line)
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """Iterate over the rows in the order of their appending."""
+        with open(self.path, "rb") as file:
+            for line in file:
+                if not line.endswith(b"\n"):
+                    return
+                yield json.loads(line)
+
+    def keys(self) -> set[str]:
+        """Return the keys of all rows."""
+        return {row[self.key] for row in self.rows()}
+
+    def close(self) -> None:
+        """Close the file; appending ends."""
+        self._file.close()
+
+    def __enter__(self) -> "AppendLog":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
