@@ -1,0 +1,55 @@
+# make reproduce            every stage of the micro preset: no network beyond PyPI, no GPU
+# make eval PRESET=laptop ARGS="limit=5"
+PRESET ?= micro
+ARGS ?=
+# The first method sets the budget that the others match.
+METHODS ?= zoomr,full,sumr,streaming_llm,streaming_llm_prompt,h2o,h2o_prompt,random_zoom,recency_zoom,oracle_zoom
+
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+BIN := .venv/bin
+STAGE = $(BIN)/python -m $(1) preset=$(PRESET) $(ARGS)
+# glibc hands large buffers back to the kernel after each use, which costs a CPU run half its time in page faults.
+export MALLOC_MMAP_THRESHOLD_ = 4294967296
+export MALLOC_TRIM_THRESHOLD_ = 17179869184
+export TOKENIZERS_PARALLELISM = false
+
+.PHONY: help env reproduce data train eval report test lint clean
+
+help: ## list the targets
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 12
+
+env: .venv/ready ## set up .venv from pyproject.toml and constraints.txt
+
+.venv/ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[dev]"
+	touch $@
+
+reproduce: data train eval report ## data_gen -> train -> eval -> report; only what is missing
+
+data: env ## write, summarize and build the training set
+	$(call STAGE,data_gen.prepare)
+	$(call STAGE,data_gen.summarize)
+	$(call STAGE,data_gen.build)
+
+train: env ## fine-tune with LoRA and export the merged model
+	$(call STAGE,train.sft)
+	$(call STAGE,train.export)
+
+eval: env ## generate with every method, then score
+	$(call STAGE,eval.generate) -m method=$(METHODS)
+	$(call STAGE,eval.score)
+
+report: env ## tables and figures under results/
+	$(call STAGE,eval.report)
+
+test: lint ## lint, types, tests
+	$(BIN)/python -m pytest -n 2
+
+lint: env ## ruff and mypy
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+
+clean: ## remove .venv and runs/, keep results/
+	rm -rf .venv runs *.egg-info
