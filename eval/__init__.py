@@ -1,0 +1,1 @@
+"""Evaluation: generate, score, profile, report."""

@@ -1,0 +1,8 @@
+"""Problems with known answers, from the hub, from a file, or made here."""
+
+from eval.benchmarks.choices import ChoiceTable
+from eval.benchmarks.ledger import LedgerBenchmark
+from eval.benchmarks.problem import Benchmark, Problem, checksum
+from eval.benchmarks.table import MathTable
+
+__all__ = ["Benchmark", "ChoiceTable", "LedgerBenchmark", "MathTable", "Problem", "checksum"]

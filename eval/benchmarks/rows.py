@@ -1,0 +1,79 @@
+"""Rows of a benchmark: from a local JSON Lines file, or from the hub at a pinned revision."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from zoomr.runs import UserError
+
+
+def read_rows(path: str | None, hub: str, subset: str | None, revision: str, split: str) -> list[dict[str, Any]]:
+    """Load the rows of a benchmark.
+
+    Parameters
+    ----------
+    path : str or None
+        A JSON Lines file; None takes the data set from the hub.
+    hub, subset, revision, split : str
+        Where the data set lies on the hub.
+
+    Returns
+    -------
+    list of dict
+        The rows, in file order.
+
+    Raises
+    ------
+    UserError
+        When the file is missing or not JSON Lines, or the hub cannot be reached or refuses; names benchmark.path.
+    """
+    if path is not None:
+        return _read_file(Path(path))
+    from datasets import load_dataset
+
+    try:
+        return [dict(row) for row in load_dataset(hub, subset, revision=revision, split=split)]
+    except Exception as error:
+        raise UserError(
+            f"Cannot load {hub} from the hub ({type(error).__name__}): set benchmark.path to a local JSON Lines copy."
+        ) from error
+
+
+def _read_file(path: Path) -> list[dict[str, Any]]:
+    if not path.is_file():
+        raise UserError(f"benchmark.path={path} does not exist.")
+    rows = []
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+        if line.strip():
+            try:
+                rows.append(json.loads(line))
+            except json.JSONDecodeError as error:
+                raise UserError(f"benchmark.path={path}: line {number} is not JSON.") from error
+    return rows
+
+
+def field(row: dict[str, Any], name: str, number: int) -> str:
+    """Read a field of a row.
+
+    Parameters
+    ----------
+    row : dict
+        The row.
+    name : str
+        The field.
+    number : int
+        Number of the row, for the message.
+
+    Returns
+    -------
+    str
+        Its value as text.
+
+    Raises
+    ------
+    UserError
+        When the row has no such field; names the field, the row and the fields that it has.
+    """
+    if name not in row:
+        raise UserError(f"benchmark.path: row {number} has no field {name!r} (it has {', '.join(map(repr, row))}).")
+    return str(row[name])

@@ -1,0 +1,111 @@
+"""A cell is one model, method, benchmark and set of settings: what it is called and what samples it asks for."""
+
+import hashlib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from eval.benchmarks import Problem
+from zoomr.runs import UserError
+
+
+@dataclass(frozen=True)
+class Request:
+    """One sample to generate."""
+
+    problem: Problem
+    sample: int
+    seed: int
+
+    @property
+    def id(self) -> str:
+        """Key of the sample in its cell."""
+        return f"{self.problem.id}#{self.sample}"
+
+
+def sample_seed(seed: int, problem: str, sample: int) -> int:
+    """Seed of one sample; it depends on nothing else, so that batch size, order and shards do not change a result.
+
+    Parameters
+    ----------
+    seed : int
+        Seed of the evaluation.
+    problem : str
+        Id of the problem.
+    sample : int
+        Index of the sample.
+
+    Returns
+    -------
+    int
+        From 0 to 2^63 - 1.
+    """
+    digest = hashlib.sha256(f"{seed} {problem} {sample}".encode()).digest()
+    return int.from_bytes(digest[:8], "big") >> 1
+
+
+def requests(problems: Sequence[Problem], samples: int, seed: int, shard: str | None) -> list[Request]:
+    """List the samples of a cell, or of one shard of it.
+
+    Parameters
+    ----------
+    problems : sequence of Problem
+        The problems of the cell.
+    samples : int
+        Samples a problem.
+    seed : int
+        Seed of the evaluation.
+    shard : str or None
+        ``i/n`` takes every n-th problem from the i-th, i from 1 to n.
+
+    Returns
+    -------
+    list of Request
+        Problem-major, sample-minor.
+
+    Raises
+    ------
+    UserError
+        When the shard is not of that form.
+    """
+    first, step = 1, 1
+    if shard is not None:
+        match = re.fullmatch(r"(\d+)/(\d+)", str(shard))
+        if match is None or not 1 <= int(match[1]) <= int(match[2]):
+            raise UserError(f"shard={shard}: write it as i/n with i from 1 to n, such as 1/4.")
+        first, step = int(match[1]), int(match[2])
+    return [
+        Request(problem, sample, sample_seed(seed, problem.id, sample))
+        for problem in problems[first - 1 :: step]
+        for sample in range(samples)
+    ]
+
+
+def method_label(method: str, policy: dict[str, Any]) -> str:
+    """Name of a method with what sets it apart from its default form.
+
+    Parameters
+    ----------
+    method : str
+        Its name in configs/method.
+    policy : dict
+        The settings of its policy.
+
+    Returns
+    -------
+    str
+        Such as ``zoomr c2 k2`` or ``h2o with prompt``.
+    """
+    parts = [method]
+    parts += [f"{key}{policy[key]}" for key in ("c", "k") if key in policy]
+    if policy.get("protect_prompt"):
+        parts.append("with prompt")
+    if "budget" in policy and policy["budget"] != "match":
+        parts.append(f"budget {policy['budget']}")
+    return " ".join(parts)
+
+
+def directory_label(*parts: str) -> str:
+    """Join parts into a directory name of letters, digits, dots and hyphens."""
+    return re.sub(r"[^A-Za-z0-9.]+", "-", "-".join(parts)).strip("-")

@@ -1,0 +1,177 @@
+"""Generate the samples of one cell: python -m eval.generate method=zoomr benchmark=math500 (see configs/eval.yaml)."""
+
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from hydra.utils import instantiate
+from omegaconf import DictConfig, OmegaConf
+
+from configs.cli import stage
+from eval.benchmarks import Benchmark, checksum
+from eval.budget import Reference, matched_budget
+from eval.cells import Request, directory_label, method_label, requests
+from eval.checkpoint import Checkpoint, find_checkpoint
+from eval.rows import write_rows
+from zoomr.runs import AppendLog, Run, UserError, progress, write_atomic
+
+SAMPLES = "samples.jsonl"
+FAILURE = "failure.txt"
+
+
+@stage("eval")
+def main(cfg: DictConfig) -> None:
+    """Compose the cell, generate what is missing of it, and close it."""
+    check_sampling(cfg.generation)
+    benchmark: Benchmark = instantiate(cfg.benchmark)
+    problems = benchmark.load()[: cfg.limit]
+    checkpoint = find_checkpoint(cfg)
+    method = OmegaConf.to_container(cfg.method, resolve=True)
+    assert isinstance(method, dict)
+    settings = {
+        "model": checkpoint.settings,
+        "benchmark": {
+            "name": benchmark.name,
+            "answer": benchmark.answer,
+            "checksum": checksum(problems),
+            "problems": len(problems),
+        },
+        "generation": {key: cfg.generation[key] for key in ("temperature", "top_p", "samples", "max_new_tokens")},
+        "method": {"name": method["name"], "policy": method["policy"]},
+        "prompt": cfg.system_prompt,
+        "seed": cfg.seed,
+        "limit": cfg.limit,
+        "shard": cfg.shard,
+    }
+    root = Path(cfg.paths.runs)
+    if method["policy"].get("budget") == "match":
+        reference = Reference(**OmegaConf.to_container(cfg.match, resolve=True))  # type: ignore[arg-type]
+        settings["budget"] = matched_budget(root / "generate", settings, reference)
+    config = OmegaConf.to_container(cfg, resolve=True)
+    run = Run.open(
+        root,
+        "generate",
+        directory_label(method_label(method["name"], method["policy"]), benchmark.name),
+        settings=settings,
+        inputs=checkpoint.inputs,
+        config=config,  # type: ignore[arg-type]
+        next_command="python -m eval.score",
+    )
+    if run.complete:
+        run.say_done()
+        return
+    wanted = requests(problems, cfg.generation.samples, cfg.seed, cfg.shard)
+    try:
+        generate_missing(run, wanted, cfg, checkpoint, settings.get("budget"))
+    except BaseException:
+        write_atomic(run.dir / FAILURE, traceback.format_exc())
+        raise
+    (run.dir / FAILURE).unlink(missing_ok=True)
+    run.finish(counts=close(run.dir / SAMPLES, wanted), outputs=[SAMPLES])
+
+
+def check_sampling(generation: DictConfig) -> None:
+    """Refuse settings that contradict each other: several greedy samples, or top-p without a temperature."""
+    if generation.temperature == 0 and generation.samples != 1:
+        raise UserError(f"generation.samples={generation.samples}: greedy samples are all alike; use 1.")
+    if generation.temperature == 0 and generation.top_p != 1:
+        raise UserError(f"generation.top_p={generation.top_p} has no effect at generation.temperature=0; use 1.0.")
+
+
+def generate_missing(
+    run: Run, wanted: list[Request], cfg: DictConfig, checkpoint: Checkpoint, matched: int | None
+) -> None:
+    """Generate the samples that the cell lacks, each appended as soon as it is finished."""
+    with AppendLog(run.dir / SAMPLES) as log:
+        done = log.keys()
+        missing = [request for request in wanted if request.id not in done]
+        if not missing:
+            return
+        bar = progress(total=len(wanted), initial=len(wanted) - len(missing), unit="sample", description=run.dir.name)
+        for request, generation in sample(missing, cfg, checkpoint, matched):
+            log.append(record(request, generation))
+            bar.update()
+        bar.close()
+
+
+def sample(
+    missing: list[Request], cfg: DictConfig, checkpoint: Checkpoint, matched: int | None
+) -> Iterator[tuple[Request, dict[str, Any]]]:
+    """Yield requests with their generations in the order of finishing; on lack of memory go on with half the batch."""
+    import torch
+    from zoomr.meter import resolve_budget
+
+    from zoomr import stream
+    from zoomr.prompts import render_prompt
+
+    model, tokenizer = checkpoint.load(cfg.device)
+    prompts = {
+        request.problem.id: render_prompt(
+            tokenizer, request.problem.system or cfg.system_prompt or "", request.problem.user
+        )
+        for request in missing
+    }
+    policy = instantiate(cfg.method.policy)
+    if "budget" in cfg.method.policy:
+        longest = max(map(len, prompts.values())) + cfg.generation.max_new_tokens
+        budget = resolve_budget(cfg.method.policy.budget, config=model.config, seen_tokens=longest, matched=matched)
+        policy = instantiate(cfg.method.policy, budget=budget)
+    batch = cfg.batch_size
+    while missing:
+        finished: set[str] = set()
+        try:
+            for generation in stream(
+                model,
+                tokenizer,
+                [prompts[request.problem.id] for request in missing],
+                policy=policy,
+                max_new_tokens=cfg.generation.max_new_tokens,
+                temperature=cfg.generation.temperature,
+                top_p=cfg.generation.top_p,
+                seeds=[request.seed for request in missing],
+                batch_size=batch,
+            ):
+                request = missing[generation.prompt]
+                finished.add(request.id)
+                yield request, generation.to_dict()
+        except torch.OutOfMemoryError as error:
+            if batch == 1:
+                raise UserError("batch_size=1 does not fit into the device's memory.") from error
+            batch = max(1, batch // 2)
+            print(f"out of memory: going on with batch_size={batch}")
+            torch.cuda.empty_cache()
+        missing = [request for request in missing if request.id not in finished]
+
+
+def record(request: Request, generation: dict[str, Any]) -> dict[str, Any]:
+    """The row that is kept of a sample."""
+    kept = {key: value for key, value in generation.items() if key not in ("prompt", "sample", "seed")}
+    keys: dict[str, Any] = {
+        "id": request.id,
+        "problem": request.problem.id,
+        "sample": request.sample,
+        "seed": request.seed,
+    }
+    return keys | {"gold": request.problem.gold} | kept
+
+
+def close(path: Path, wanted: list[Request]) -> dict[str, Any]:
+    """Put the rows into the order of the requests and return the cell's counts."""
+    with AppendLog(path) as log:
+        rows = {row["id"]: row for row in log.rows()}
+    ordered = [rows[request.id] for request in wanted]
+    write_rows(path, ordered)
+    by_problem: dict[str, list[dict[str, Any]]] = {}
+    for row in ordered:
+        by_problem.setdefault(row["problem"], []).append(row)
+    means = {
+        key: fmean(fmean(row[key] for row in rows) for rows in by_problem.values())
+        for key in ("active_tokens_peak", "active_tokens_mean")
+    }
+    return {"problems": len(by_problem), "samples": len(ordered), **means}
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""From a generation and a gold answer to a verdict."""

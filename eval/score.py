@@ -1,0 +1,124 @@
+"""Grade stored generations, without a model: python -m eval.score (again after any change of the grader)."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from omegaconf import DictConfig, OmegaConf
+
+from configs.cli import stage
+from eval.cells import method_label
+from eval.grading.grade import Case, failing_golds, grade
+from eval.grading.pool import SymbolicPool
+from eval.rows import read_rows, write_json, write_rows
+from eval.summary import summarize
+from zoomr.runs import Run, UserError, fingerprint, progress, read_manifest
+
+SAMPLES, SCORES, CELL = "samples.jsonl", "scores.jsonl", "cell.json"
+RULE = 1  # raise it when the rule of eval/grading changes verdicts
+FEW_PROBLEMS = 100
+
+
+@stage("eval")
+def main(cfg: DictConfig) -> None:
+    """Grade every cell that has samples, finished or not."""
+    root = Path(cfg.paths.runs)
+    cells = generated_cells(root / "generate")
+    if not cells:
+        raise UserError(f"paths.runs={root} holds no generations: run `python -m eval.generate` first.")
+    config = OmegaConf.to_container(cfg, resolve=True)
+    with ExitStack() as stack:
+        pool: SymbolicPool | None = None
+        for directories in cells:
+            run = open_run(root, directories, config)
+            if not run.complete:
+                pool = pool or stack.enter_context(
+                    SymbolicPool(cfg.score.workers, cfg.score.seconds, cfg.score.mebibytes)
+                )
+                score_cell(run, directories, pool, cfg.preset.name)
+            run.say_done()
+
+
+def generated_cells(generated: Path) -> list[list[Path]]:
+    """Directories with samples, those of the shards of one cell together."""
+    cells: dict[str, list[Path]] = {}
+    for path in sorted(generated.glob(f"*/{SAMPLES}")):
+        settings = read_manifest(path.parent)["settings"]
+        identity = fingerprint({key: value for key, value in settings.items() if key != "shard"})
+        digest = fingerprint(read_manifest(path.parent)["inputs"])
+        cells.setdefault(identity + digest, []).append(path.parent)
+    return list(cells.values())
+
+
+def open_run(root: Path, directories: list[Path], config: Any) -> Run:
+    """The directory of a cell's scores; it depends on the samples and on the grader, not on how they were made."""
+    return Run.open(
+        root,
+        "score",
+        directories[0].name.rpartition("-")[0],
+        settings={"rule": RULE, "math_verify": version("math-verify"), "limits": config["score"] | {"workers": None}},
+        inputs={directory.name: directory / SAMPLES for directory in directories},
+        config=config,
+        next_command="python -m eval.report",
+    )
+
+
+def score_cell(run: Run, directories: list[Path], pool: SymbolicPool, preset: str) -> None:
+    """Grade one cell and write its scores and its summary."""
+    manifest = read_manifest(directories[0])
+    settings = manifest["settings"]
+    samples = [row for directory in directories for row in read_rows(directory / SAMPLES)]
+    kind = settings["benchmark"]["answer"]
+    if failing := failing_golds(sorted({row["gold"] for row in samples}), kind, pool):
+        raise UserError(
+            f"benchmark={settings['benchmark']['name']}: {len(failing)} golds are not accepted as their own answer, "
+            f"the first is {failing[0]!r}."
+        )
+    scores = list(graded(samples, kind, pool, run.dir.name))
+    cell = {
+        "preset": preset,
+        "label": method_label(settings["method"]["name"], settings["method"]["policy"]),
+        "settings": {key: value for key, value in settings.items() if key != "shard"},
+        "checkpoint": manifest["inputs"].get("checkpoint", {}).get("sha256"),
+        "commit": manifest["commit"],
+        "command": manifest["command"],
+        "started": manifest["started"],
+        "directories": [directory.name for directory in directories],
+        "complete": all(read_manifest(directory)["ended"] for directory in directories),
+        "rule": RULE,
+    } | summarize(samples, scores, settings["benchmark"]["problems"] * settings["generation"]["samples"])
+    write_rows(run.dir / SCORES, scores)
+    write_json(run.dir / CELL, cell)
+    report_line(cell)
+    run.finish(counts=cell["statuses"], outputs=[SCORES, CELL])
+
+
+def graded(samples: list[dict[str, Any]], kind: str, pool: SymbolicPool, name: str) -> Iterator[dict[str, Any]]:
+    """Yield a row of scores for each sample."""
+    cases = (Case(row["gold"], row["text"], row["status"] == "stop", kind) for row in samples)
+    grades = progress(grade(cases, pool), total=len(samples), unit="sample", description=name)
+    for row, done in zip(samples, grades, strict=True):
+        yield {
+            "id": row["id"],
+            "problem": row["problem"],
+            "sample": row["sample"],
+            "status": done.status,
+            "answer": done.answer,
+            "gold": row["gold"],
+            "reason": done.reason,
+        }
+
+
+def report_line(cell: dict[str, Any]) -> None:
+    """Print the cell's accuracy with its interval, what is missing, and whether it is too small to tell."""
+    interval = f"[{100 * cell['ci_low']:.1f}, {100 * cell['ci_high']:.1f}]"
+    present = f"{cell['n_samples']} of {cell['expected_samples']} samples, {cell['n_problems']} problems"
+    print(f"{cell['label']}: {100 * cell['accuracy']:.1f} {interval}, {present}")
+    if cell["n_problems"] < FEW_PROBLEMS and cell["n_samples"] == cell["n_problems"]:
+        print(f"warning: one sample on {cell['n_problems']} problems; the interval says how little that tells")
+
+
+if __name__ == "__main__":
+    main()

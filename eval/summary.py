@@ -1,0 +1,76 @@
+"""The summary of one cell: accuracy with its interval, what became of the samples, and what they cost."""
+
+from collections import Counter
+from collections.abc import Iterable
+from statistics import fmean
+from typing import Any
+
+from eval.grading.grade import STATUSES
+from eval.statistics import estimate, majority
+
+METERS = (
+    "prompt_tokens",
+    "generated_tokens",
+    "seen_tokens",
+    "active_tokens_mean",
+    "active_tokens_peak",
+    "kv_saving",
+    "refreshes",
+    "forced_refreshes",
+    "summaries",
+    "tokens_per_s",
+)
+
+
+def by_problem(rows: Iterable[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    """Group rows by problem, in order of appearance."""
+    groups: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        groups.setdefault(row["problem"], []).append(row)
+    return groups
+
+
+def problem_accuracy(scores: Iterable[dict[str, Any]]) -> dict[str, float]:
+    """Share of correct samples per problem, of those present."""
+    return {problem: fmean(row["status"] == "correct" for row in rows) for problem, rows in by_problem(scores).items()}
+
+
+def summarize(samples: list[dict[str, Any]], scores: list[dict[str, Any]], expected: int) -> dict[str, Any]:
+    """Summarise a cell.
+
+    Parameters
+    ----------
+    samples : list of dict
+        The generated rows with their meters.
+    scores : list of dict
+        Their grades, in the same order.
+    expected : int
+        Number of samples that the cell asks for.
+
+    Returns
+    -------
+    dict
+        pass@1 (mean over problems of the share of correct samples) with its bootstrap interval, maj@n, the shares of
+        the statuses, and the means over problems of the meters. ``active_tokens_peak`` is the mean of the samples'
+        peaks.
+    """
+    accuracy = estimate(list(problem_accuracy(scores).values()))
+    votes = [
+        majority([(row["answer"], row["status"] == "correct") for row in rows]) for rows in by_problem(scores).values()
+    ]
+    counts = Counter(row["status"] for row in scores)
+    groups = by_problem(samples)
+    means = {key: fmean(fmean(row[key] for row in rows) for rows in groups.values()) for key in METERS}
+    return {
+        "n_problems": len(groups),
+        "n_samples": len(samples),
+        "expected_samples": expected,
+        "accuracy": accuracy.mean,
+        "ci_low": accuracy.low,
+        "ci_high": accuracy.high,
+        "majority": fmean(votes),
+        "statuses": {status: counts[status] for status in STATUSES},
+        "repetition_share": fmean(row["status"] == "repetition" for row in samples),
+        "balanced_share": fmean(row["balanced"] for row in samples),
+        "meters": means,
+    }
