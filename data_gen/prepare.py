@@ -1,0 +1,77 @@
+"""Stage 1: rows of a public reasoning dataset -> traces.jsonl, the thoughts cut into paragraphs.
+
+`python -m data_gen.prepare dataset.path=traces.jsonl`
+"""
+
+import itertools
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import hydra
+from omegaconf import DictConfig
+
+from configs.cli import stage
+from data_gen.configuration import plain
+from data_gen.jsonl import write_rows
+from data_gen.lengths import token_counter
+from data_gen.segmentation import BLANK_LINES, cut
+from data_gen.statistics import Statistics
+from data_gen.traces import Trace, read_traces
+from zoomr.runs import Run, UserError, progress, write_atomic
+
+
+@stage("data_gen")
+def main(cfg: DictConfig) -> None:
+    """Cut the thoughts of a dataset into paragraphs."""
+    config = plain(cfg)
+    dataset = config["dataset"]
+    source = hydra.utils.instantiate(cfg.dataset.source)
+    settings = {
+        # A local file counts by its content, wherever it lies.
+        "source": None if source.file else dataset["source"],
+        "segmentation": dataset["segmentation"],
+        "tokens": cfg.model.name if dataset["tokens"] == "model" else dataset["tokens"],
+        "limit": cfg.limit,
+    }
+    run = Run.open(
+        cfg.paths.runs,
+        stage="prepare",
+        label=cfg.dataset.name,
+        settings=settings,
+        inputs={"dataset.path": source.file} if source.file else {},
+        config=config,
+        next_command=f"python -m data_gen.summarize preset={cfg.preset.name}",
+    )
+    if run.complete:
+        return run.say_done()
+
+    segmentation = hydra.utils.instantiate(cfg.dataset.segmentation)
+    count = token_counter(dataset["tokens"], cfg.model)
+    skipped: Counter[str] = Counter()
+    statistics = Statistics(count)
+
+    def rows() -> Iterator[dict[str, Any]]:
+        source_rows = itertools.islice(source.rows(), cfg.limit)
+        bar = progress(source_rows, total=cfg.limit, unit="trace", description="prepare")
+        for trace in read_traces(bar, segmentation, count, skipped):
+            statistics.add(_blank_line_pieces(trace), trace.paragraphs)
+            yield trace.row()
+
+    traces = write_rows(run.dir / "traces.jsonl", rows())
+    if traces == 0:
+        reasons = ", ".join(f"{number} {reason}" for reason, number in skipped.most_common()) or "no rows"
+        raise UserError(f"dataset.path: none of the rows is a usable trace ({reasons}).")
+    write_atomic(run.dir / "statistics.json", statistics.to_json())
+    write_atomic(run.dir / "statistics.html", statistics.to_html(cfg.dataset.name, skipped))
+    counts = {"traces": traces, "paragraphs": statistics.paragraphs, "skipped": dict(skipped)}
+    run.finish(counts, ["traces.jsonl", "statistics.json", "statistics.html"])
+    return None
+
+
+def _blank_line_pieces(trace: Trace) -> list[str]:
+    return cut(trace.assistant[len(trace.before) : -len(trace.after) or None].rstrip(), BLANK_LINES)[0]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,116 @@
+"""Where raw rows come from: the Hugging Face hub, a local file, or the project's own small world."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from data_gen.jsonl import read_rows
+from zoomr.runs import UserError
+
+Row = dict[str, Any]
+FILE_TYPES = (".jsonl", ".json", ".parquet")
+
+
+class Source(Protocol):
+    """Rows in one of the public schemas (`data_gen.records`)."""
+
+    def rows(self) -> Iterable[Row]:
+        """Iterate over the rows, one in memory at a time."""
+        ...
+
+
+@dataclass(frozen=True)
+class Published:
+    """A dataset on the hub, or a local copy of one.
+
+    Attributes
+    ----------
+    path : str
+        Hub id, or a JSON Lines or Parquet file.
+    revision : str or None
+        Commit, tag or branch on the hub; a local file has none.
+    split : str
+        Split on the hub.
+    """
+
+    path: str
+    revision: str | None = None
+    split: str = "train"
+
+    @property
+    def file(self) -> Path | None:
+        """The local file, None for a hub id."""
+        path = Path(self.path)
+        return path if path.exists() or path.suffix in FILE_TYPES else None
+
+    def rows(self) -> Iterator[Row]:
+        """Iterate over the rows.
+
+        Raises
+        ------
+        UserError
+            If the file is missing or of another type, or the hub does not answer; names `dataset.path`.
+        """
+        if self.file is None:
+            yield from self._hub_rows()
+        elif not self.file.is_file():
+            raise UserError(f"dataset.path={self.path} does not exist.")
+        elif self.file.suffix == ".parquet":
+            yield from parquet_rows(self.file)
+        elif self.file.suffix in FILE_TYPES:
+            try:
+                yield from read_rows(self.file)
+            except ValueError as error:
+                raise UserError(f"dataset.path={self.path} is not JSON Lines: {error}.") from error
+        else:
+            raise UserError(f"dataset.path={self.path} must end in one of {', '.join(FILE_TYPES)}.")
+
+    def _hub_rows(self) -> Iterator[Row]:
+        import datasets
+
+        try:
+            yield from datasets.load_dataset(self.path, revision=self.revision, split=self.split)
+        except (OSError, ValueError) as error:
+            raise UserError(
+                f"dataset.path={self.path} could not be loaded from the Hugging Face hub at revision {self.revision} "
+                f"({type(error).__name__}): check the network and the id, or give a local file, "
+                "dataset.path=traces.jsonl."
+            ) from error
+
+
+def parquet_rows(path: Path) -> Iterator[Row]:
+    """Iterate over the rows of a Parquet file, a batch in memory at a time."""
+    import pyarrow.parquet
+
+    for batch in pyarrow.parquet.ParquetFile(path).iter_batches(batch_size=256):
+        yield from batch.to_pylist()
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """Rows of the small symbolic world, drawn anew at every call and always the same.
+
+    Attributes
+    ----------
+    train, validation : int
+        Numbers of problems.
+    lengths : list of int
+        Numbers of entries, used in turn.
+    seed : int
+        Seed of the world.
+    """
+
+    train: int
+    validation: int
+    lengths: tuple[int, ...]
+    seed: int = 0
+    file: None = None
+
+    def rows(self) -> Iterator[Row]:
+        """Iterate over the rows of both splits."""
+        from data_gen import ledger
+
+        for split, count in (("train", self.train), ("validation", self.validation)):
+            for row in ledger.rows(split, count, list(self.lengths), self.seed):
+                yield {**row, "split": split}

@@ -1,0 +1,120 @@
+"""What is sent for a paragraph, and the fingerprint of everything that shapes the answer."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from string import Template
+from typing import Any, Literal
+
+import yaml
+
+from data_gen.teacher.settings import Teacher
+from zoomr.runs import UserError, fingerprint
+
+# Text that chat templates use for control; a server would read it as such inside a message.
+CONTROL = re.compile(
+    r"<(?P<bar>[|\uff5c])(?P<name>[^<>]{1,60}?)(?P=bar)>"
+    r"|<(?P<word>/?s|/?think|(?:start|end)_of_turn|bos|eos|pad|unk)>"
+    r"|\[(?P<bracket>/?INST|/?SYSTEM_PROMPT)\]"
+)
+PARTS = ("system", "user", "problem", "previous", "json", "text")
+
+
+@dataclass(frozen=True)
+class Request:
+    """One paragraph to be summarised.
+
+    Attributes
+    ----------
+    id : str
+        `<trace id>#<paragraph index>:<fingerprint>`.
+    trace : str
+        The trace's id.
+    paragraph : int
+        Index in the trace.
+    messages : list of dict
+        The chat messages.
+    """
+
+    id: str
+    trace: str
+    paragraph: int
+    messages: list[dict[str, str]]
+
+
+def neutral(text: str) -> str:
+    """Return the text with control tokens of chat templates spelled so that no server takes them for such."""
+    return CONTROL.sub(lambda match: f"({next(name for name in match.group('name', 'word', 'bracket') if name)})", text)
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """The wording, filled in for each paragraph.
+
+    Attributes
+    ----------
+    parts : dict of str to str
+        The texts of the prompt file.
+    context : str
+        "problem", "none" or "previous": what the teacher sees beside the paragraph.
+    previous : int
+        Number of earlier paragraphs for "previous".
+    """
+
+    parts: dict[str, str]
+    context: Literal["problem", "none", "previous"]
+    previous: int
+
+    @classmethod
+    def load(cls, path: str | Path, context: Literal["problem", "none", "previous"], previous: int) -> "Prompt":
+        """Read the prompt file.
+
+        Raises
+        ------
+        UserError
+            If the file is missing or lacks a part, or `context` is unknown.
+        """
+        if context not in ("problem", "none", "previous"):
+            raise UserError(f"summarize.context={context} must be problem, none or previous.")
+        try:
+            parts = yaml.safe_load(Path(path).read_text())
+        except FileNotFoundError as error:
+            raise UserError(f"summarize.prompt={path} does not exist.") from error
+        missing = [part for part in PARTS if part not in parts]
+        if missing:
+            raise UserError(f"summarize.prompt={path} has no `{missing[0]}`.")
+        return cls({part: parts[part] for part in PARTS}, context, previous)
+
+    def messages(self, trace: dict[str, Any], index: int, answer: str) -> list[dict[str, str]]:
+        """Return the chat messages for one paragraph of a trace."""
+        context = ""
+        if self.context == "problem":
+            context = Template(self.parts["problem"]).substitute(text=neutral(trace["user"]))
+        elif self.context == "previous" and index > 0:
+            before = "\n\n".join(trace["paragraphs"][max(0, index - self.previous) : index])
+            context = Template(self.parts["previous"]).substitute(text=neutral(before))
+        user = Template(self.parts["user"]).substitute(context=context, paragraph=neutral(trace["paragraphs"][index]))
+        return [
+            {"role": "system", "content": self.parts["system"]},
+            {"role": "user", "content": f"{user}\n{self.parts[answer]}".strip()},
+        ]
+
+
+def teacher_identity(teacher: Teacher, summary_tokens: int) -> dict[str, Any]:
+    """What shapes an answer beside the messages; an endpoint may move, but one started here is another model."""
+    return {
+        "model": teacher.model,
+        "serve": list(teacher.serve or ()) if teacher.base_url is None else None,
+        "sampling": dict(teacher.sampling),
+        "answer": teacher.answer,
+        "summary_tokens": summary_tokens,
+    }
+
+
+def requests(trace: dict[str, Any], prompt: Prompt, answer: str, identity: dict[str, Any]) -> Iterator[Request]:
+    """Yield one request a paragraph."""
+    for index in range(len(trace["paragraphs"])):
+        messages = prompt.messages(trace, index, answer)
+        digest = fingerprint({**identity, "messages": messages}, 16)
+        yield Request(f"{trace['id']}#{index}:{digest}", trace["id"], index, messages)
