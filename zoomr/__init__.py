@@ -1,0 +1,42 @@
+"""ZoomR: decoding of long reasoning with summaries as an index into the KV cache.
+
+>>> from zoomr import ZoomR, generate, load
+>>> model, tokenizer = load("path-or-hub-id")
+>>> outputs = generate(model, tokenizer, prompts, policy=ZoomR(c=2, k=2, window=512), max_new_tokens=16384)
+
+Names are imported when they are first used, so that `import zoomr` does not load torch.
+"""
+
+from importlib import import_module
+from typing import Any
+
+_HOMES = {
+    "generate": "zoomr.loop",
+    "stream": "zoomr.loop",
+    "Sampling": "zoomr.sampling",
+    "Generation": "zoomr.results",
+    "Usage": "zoomr.results",
+    "Forced": "zoomr.forcing",
+    "teacher_forced": "zoomr.forcing",
+    "load": "zoomr.loading",
+    "Full": "zoomr.policies",
+    "ZoomR": "zoomr.policies",
+    "SumR": "zoomr.policies",
+    "StreamingLLM": "zoomr.policies",
+    "H2O": "zoomr.policies",
+    "RandomZoom": "zoomr.policies",
+    "RecencyZoom": "zoomr.policies",
+    "OracleZoom": "zoomr.policies",
+}
+
+__all__ = list(_HOMES)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'zoomr' has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -1,0 +1,155 @@
+"""A batch of rows that is decoded step by step; rows come and go."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, cast
+
+import torch
+
+from zoomr.cache import store_cache
+from zoomr.compat import CACHE_KWARG, kv_shape
+from zoomr.control import EvictionControl, RecallControl
+from zoomr.observers import StepObserver
+from zoomr.policies import Evicting, Needs, Policy, Recalling
+from zoomr.prefill import Prefiller
+from zoomr.results import Status, repeats
+from zoomr.rows import ActiveMeter, Request, Row
+from zoomr.sampling import Chooser
+from zoomr.segments import SegmentTracker
+from zoomr.stores import MaskStore, group_counts
+from zoomr.trace import Trace
+
+TokenCallback = Callable[[int, int, int], None]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a batch needs to know, the same for all its rows."""
+
+    policy: Policy
+    boundaries: frozenset[int]
+    stop_ids: frozenset[int]
+    delimiters: tuple[int | None, int | None]
+    mode: str
+    trace: Trace | None = None
+    token_callback: TokenCallback | None = None
+
+
+class Batch:
+    """Rows that are decoded together.
+
+    Rows are dense: when one ends and nothing takes its place, the last row moves there.
+
+    Parameters
+    ----------
+    model : transformers causal language model
+        Switched to the attention implementation "zoomr", which without our keyword is transformers' SDPA.
+    plan : Plan
+    chooser : Chooser
+        Gives the next tokens.
+    size : int
+        Most rows at a time.
+    """
+
+    def __init__(self, model: Any, plan: Plan, chooser: Chooser, size: int):
+        self.model, self.plan, self.size = model, plan, size
+        policy, shape, device = plan.policy, kv_shape(model.config), model.device
+        attention = Needs.ATTENTION in policy.needs
+        model.set_attn_implementation("zoomr")
+        groups = group_counts(policy.scope, shape)
+        self.store = MaskStore(shape, size, groups, model.dtype, device, ledger=attention)
+        self.observer = StepObserver(self.store, shape.layers, attention)
+        self.cache = store_cache(self.store, shape.layers)
+        self.prefill = Prefiller(model, attention)
+        self.chooser = chooser
+        self.control: RecallControl | EvictionControl
+        if policy.recalls:
+            recalling = cast(Recalling, policy)
+            rotary = model.get_decoder().rotary_emb if recalling.pre_rope else None
+            self.control = RecallControl(recalling, self.store, self.observer, shape, size, device, rotary, plan.trace)
+        else:
+            self.control = EvictionControl(cast(Evicting, policy), self.store, device)
+        self.rows: list[Row] = []
+
+    @property
+    def free(self) -> int:
+        """How many requests can be admitted."""
+        return self.size - len(self.rows)
+
+    @torch.inference_mode()
+    def admit(self, requests: list[Request]) -> list[tuple[Row, Status]]:
+        """Prefill requests and make them rows; returns those that ended with their first token."""
+        first = len(self.rows)
+        prompts = self.prefill(requests)
+        places = list(range(first, first + len(requests)))
+        for place, request, prompt in zip(places, requests, prompts, strict=True):
+            length = len(request.token_ids)
+            tracker = SegmentTracker(length, *self.plan.delimiters)
+            row = Row(request, tracker, ActiveMeter([length, 0.0, 0.0, 0.0, 0.0]), -1, length, length, [])
+            self.rows.append(row)
+            self.store.admit(place, prompt.keys, prompt.values, prompt.received)
+            self.chooser.admit(place, request)
+            self.control.admit(place, row)
+        logits = torch.stack([prompt.logits for prompt in prompts])
+        return self._take(self.chooser(logits, places, [0] * len(places)), places)
+
+    @torch.inference_mode()
+    def step(self) -> list[tuple[Row, Status]]:
+        """Feed every row's newest token and choose the next; returns the rows that ended."""
+        rows, device = self.rows, self.model.device
+        positions = [row.position for row in rows]
+        for row in rows:
+            row.feed(self.plan.boundaries)
+        self.control.before(rows)
+        self.store.open(positions)
+        output = self.model(
+            input_ids=torch.tensor([[row.token] for row in rows], device=device),
+            position_ids=torch.tensor([[position] for position in positions], device=device),
+            use_cache=True,
+            zoomr=self.observer,
+            **{CACHE_KWARG: self.cache},
+        )
+        self.control.after(rows)
+        for row in rows:
+            row.position += 1
+        places = list(range(len(rows)))
+        return self._take(self.chooser(output.logits[:, -1], places, [len(row.tokens) for row in rows]), places)
+
+    def _take(self, tokens: list[int], places: list[int]) -> list[tuple[Row, Status]]:
+        plan = self.plan
+        ended: list[tuple[int, Status]] = []
+        for place, token in zip(places, tokens, strict=True):
+            row = self.rows[place]
+            row.token = token
+            row.tokens.append(token)
+            if plan.token_callback is not None:
+                plan.token_callback(row.request.prompt, row.request.sample, token)
+            if token in plan.stop_ids:
+                ended.append((place, "stop"))
+            elif len(row.tokens) >= row.request.limit:
+                ended.append((place, "repetition" if repeats(row.tokens) else "length"))
+        finished = [(self.rows[place], status) for place, status in ended]
+        for place, _ in reversed(ended):
+            self._remove(place)
+        return finished
+
+    def _remove(self, place: int) -> None:
+        last = len(self.rows) - 1
+        if place != last:
+            for part in (self.store, self.chooser, self.control):
+                part.move(last, place)
+            self.rows[place] = self.rows[last]
+        self.rows.pop()
+
+
+def serve(batch: Batch, requests: Iterable[Request]) -> Iterator[tuple[Row, Status]]:
+    """Decode requests, yielding each when it ends; waiting ones take the places of those that ended."""
+    waiting = deque(requests)
+    while waiting or batch.rows:
+        ended = batch.step() if batch.rows else []
+        while waiting and batch.free:
+            ended += batch.admit([waiting.popleft() for _ in range(min(batch.free, len(waiting)))])
+        yield from ended

@@ -1,0 +1,152 @@
+"""What a policy is: a frozen dataclass of hyper-parameters, what it must be shown, and the choice it makes.
+
+There are two families. A recalling policy names absolute positions of the whole row, since what it dropped may come
+back; its choice is shared by all layers and heads. An evicting policy ranks the KVs that are still there and drops the
+lowest, for good; its choice may be shared, one a layer, or one a KV head.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Flag, auto
+from typing import ClassVar, Protocol
+
+import torch
+from torch import Tensor
+
+from zoomr.selection import Votes
+from zoomr.stores.base import Scope
+
+
+class Needs(Flag):
+    """What a policy must be shown."""
+
+    NOTHING = 0
+    QUERIES = auto()  # the newest token's queries
+    SUMMARIES = auto()  # mean summary keys
+    ATTENTION = auto()  # attention weights, summed over all queries since a KV entered
+
+
+class RowClock(Protocol):
+    """What decides whether a row is due: its newest token, and the tokens since its last refresh."""
+
+    boundary: bool
+    since: int
+
+
+@dataclass(frozen=True)
+class RefreshView:
+    """What a recalling policy sees of the R rows that are due.
+
+    Attributes
+    ----------
+    last, finished : (R,) int64
+        Position of the newest token; number of finished summaries.
+    starts : (R, N) int64
+        First position of each finished segment's paragraph.
+    labels : (R, T) int64
+        Segment labels of the positions (see `SegmentTracker`).
+    candidates : (R, N) bool
+        The finished segments.
+    queries : (L, R, Hq, d) or None
+    means : (L, R, H, N, d) or None
+    scaling : float
+    seeds : list of int
+        One a row and refresh.
+    keys : callable
+        Gives the keys of all positions, (L, R, H, T, d).
+    """
+
+    last: Tensor
+    finished: Tensor
+    starts: Tensor
+    labels: Tensor
+    candidates: Tensor
+    queries: Tensor | None
+    means: Tensor | None
+    scaling: float
+    seeds: list[int]
+    keys: Callable[[], Tensor]
+
+
+@dataclass(frozen=True)
+class Selection:
+    """A recalling policy's choice: `active` (R, T) by position; `zoomed` and `shown` (R, N) say which segments."""
+
+    active: Tensor
+    zoomed: Tensor
+    shown: Tensor
+
+
+class Recalling(Protocol):
+    """A policy whose dropped KVs may come back."""
+
+    recalls: ClassVar[bool]
+    needs: ClassVar[Needs]
+    scope: ClassVar[Scope]
+    window: int
+    force_after: int
+    keep_open: bool
+    pre_rope: bool
+    vote_span: bool
+
+    def due(self, row: RowClock) -> bool:
+        """Whether the row is refreshed after its newest token."""
+
+    def vote(self, view: RefreshView) -> Votes | None:
+        """The heads' votes, for a policy that asks them."""
+
+    def refresh(self, view: RefreshView, votes: Votes | None) -> Selection:
+        """Choose what is active from the next token on."""
+
+
+@dataclass(frozen=True)
+class SlotView:
+    """What an evicting policy sees of R rows.
+
+    Attributes
+    ----------
+    positions, present : (Lg or 1, R or 1, Hg or 1, S)
+        Absolute position of each slot's token; whether the slot is in use.
+    last, prompt : (1, R, 1, 1) int64
+        Position of the newest token; number of prompt tokens.
+    ledger : (L, R, H, S) or None
+        Attention each slot has received.
+    """
+
+    positions: Tensor
+    present: Tensor
+    last: Tensor
+    prompt: Tensor
+    ledger: Tensor | None
+
+
+class Evicting(Protocol):
+    """A policy that drops KVs for good, to stay within a budget (None: no limit)."""
+
+    recalls: ClassVar[bool]
+    needs: ClassVar[Needs]
+    scope: ClassVar[Scope]
+    interval: int
+
+    @property
+    def tokens(self) -> int | None:
+        """The budget in tokens a row."""
+
+    def reserved(self, prompt: int) -> int:
+        """Number of KVs that are never dropped, in a row with this many prompt tokens."""
+
+    def spared(self, view: SlotView) -> Tensor:
+        """Slots that are not dropped now, bool, (Lg, R, Hg, S) or a shape that broadcasts to it."""
+
+    def rank(self, view: SlotView) -> Tensor:
+        """The slots' worth, float, (Lg, R, Hg, S) or a shape that broadcasts to it: the lowest are dropped first."""
+
+
+def drop_lowest(policy: Evicting, view: SlotView, number: int) -> Tensor:
+    """What remains when every group drops its `number` lowest slots, (Lg, R, Hg, S) bool."""
+    free = view.present & ~policy.spared(view)
+    worth = policy.rank(view).expand(free.shape).masked_fill(~free, float("inf"))
+    lowest = worth.argmin(-1, keepdim=True) if number == 1 else worth.topk(number, largest=False).indices
+    return view.present.clone().scatter_(-1, lowest, torch.zeros_like(lowest, dtype=torch.bool))

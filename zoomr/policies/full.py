@@ -1,0 +1,34 @@
+"""The full cache."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from zoomr.policies.base import Needs, Scope, SlotView
+
+
+@dataclass(frozen=True, kw_only=True)
+class Full:
+    """Drop nothing."""
+
+    recalls: ClassVar[bool] = False
+    needs: ClassVar[Needs] = Needs.NOTHING
+    scope: ClassVar[Scope] = "shared"
+    interval: ClassVar[int] = 1
+    tokens: ClassVar[int | None] = None
+
+    def reserved(self, prompt: int) -> int:
+        """Nothing needs to be reserved where nothing is dropped."""
+        return 0
+
+    def spared(self, view: SlotView) -> Tensor:
+        """Everything."""
+        return view.present
+
+    def rank(self, view: SlotView) -> Tensor:
+        """All the same."""
+        return torch.zeros_like(view.positions, dtype=torch.float32)

@@ -1,0 +1,34 @@
+"""StreamingLLM: the first few tokens and a sliding window (Xiao et al., arXiv 2309.17453)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from zoomr.policies.base import SlotView
+from zoomr.policies.budgeted import Budgeted
+
+
+@dataclass(frozen=True, kw_only=True)
+class StreamingLLM(Budgeted):
+    """Attention sinks and the most recent tokens, `budget` in all, evicting after every token.
+
+    Keys keep the rotation of their absolute positions.
+
+    Parameters
+    ----------
+    start : int
+        Number of sinks: the first tokens of the row.
+    """
+
+    start: int = 4
+
+    @property
+    def sinks(self) -> int:
+        """See `Budgeted.sinks`."""
+        return self.start
+
+    def rank(self, view: SlotView) -> Tensor:
+        """The oldest goes first."""
+        return view.positions.float()
