@@ -97,7 +97,7 @@ def method_label(method: str, policy: dict[str, Any]) -> str:
     str
         Such as ``zoomr c2 k2`` or ``h2o with prompt``.
     """
-    parts = [method]
+    parts = [method.removesuffix("_prompt")]
     parts += [f"{key}{policy[key]}" for key in ("c", "k") if key in policy]
     if policy.get("protect_prompt"):
         parts.append("with prompt")

@@ -81,8 +81,8 @@ def final_answer(text: str) -> Answer:
         begin = start
     if len(parts) > 1 and len(set(parts)) == 1:
         parts = parts[:1]
-    answer = ", ".join(part.strip() for part in parts).strip()
-    if not answer:
+    answer = ", ".join(part.strip() for part in parts)
+    if not box[0].strip():
         return Answer(None, "empty \\boxed")
     if len(answer) > LONGEST_ANSWER:
         return Answer(None, f"answer longer than {LONGEST_ANSWER} characters")

@@ -3,7 +3,7 @@
 import re
 from fractions import Fraction
 
-_NOTHING = re.compile(r"\\left|\\right|\\[,;!: ]|\\displaystyle|\\limits|\$|\\[()\[\]]")
+_NOTHING = re.compile(r"\\left|\\right|\\!\s*|\\[,;: ]|\\displaystyle|\\limits|\$|\\[()\[\]]")
 _STYLE = re.compile(r"\\(?:text|textbf|textit|textrm|mathrm|mathbf|mathit|mbox|operatorname)\s*\{([^{}]*)\}")
 _PERCENT = re.compile(r"\s*(?:\\?%|percentage|percent|pct)$")
 _THOUSANDS = re.compile(r"[+-]?\d{1,3}(?:(?:,|\{,\}| )\d{3})+(?:\.\d+)?")

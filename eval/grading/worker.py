@@ -15,12 +15,25 @@ from typing import Any
 
 from eval.grading.symbolic import symbolic_verdict
 
+# Kinds of expressions whose modules and grammar tables are loaded once and then shared by all children.
+WARM_UP = (
+    ("\\frac{1}{2}", "0.5"),
+    ("x+1", "1+x"),
+    ("y=2x", "y=3x"),
+    ("(1,2]", "[1,2]"),
+    ("\\{1,2\\}", "2,1"),
+    ("x<1", "(-\\infty,1)"),
+    ("\\begin{pmatrix}1\\\\2\\end{pmatrix}", "\\begin{pmatrix}1\\\\3\\end{pmatrix}"),
+    ("\\sqrt{2}+\\sin x", "\\sin x+\\pi"),
+)
+
 
 def main() -> None:
     """Serve until standard input closes. Arguments: seconds and mebibytes a pair may cost."""
     seconds, mebibytes = float(sys.argv[1]), int(sys.argv[2])
     logging.disable(logging.CRITICAL)
-    symbolic_verdict("\\frac{1}{2}", "0.5")  # imports and grammar tables are then shared by all children
+    for pair in WARM_UP:
+        symbolic_verdict(*pair)
     for line in sys.stdin:
         pair = json.loads(line)
         print(json.dumps(_in_child(pair["gold"], pair["answer"], seconds, mebibytes)), flush=True)

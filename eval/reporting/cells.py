@@ -10,7 +10,6 @@ from eval.summary import problem_accuracy
 from zoomr.runs import fingerprint, read_manifest
 
 METHODS = ("full", "zoomr", "sumr", "streaming_llm", "h2o", "random_zoom", "recency_zoom", "oracle_zoom")
-BUDGETED = ("streaming_llm", "h2o")
 
 
 @dataclass(frozen=True)
@@ -38,8 +37,8 @@ class ScoredCell:
 
     @property
     def method(self) -> str:
-        """Name of the method."""
-        return str(self.summary["settings"]["method"]["name"])
+        """Name of the method; whether it keeps the prompt is a setting of its policy."""
+        return str(self.summary["settings"]["method"]["name"]).removesuffix("_prompt")
 
     @property
     def policy(self) -> dict[str, Any]:
