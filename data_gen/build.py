@@ -19,8 +19,7 @@ from zoomr.runs.run import content_digest
 SPLITS = ("train", "validation")
 
 
-@stage("data_gen")
-def main(cfg: DictConfig) -> None:
+def build(cfg: DictConfig) -> None:
     """Build the training set."""
     setup = cfg.build
     prepared = resolve_run(setup.traces, setting="build.traces", command="python -m data_gen.prepare")
@@ -124,6 +123,8 @@ def _check_same_traces(prepared: Path, summarised: Path) -> None:
             "run `python -m data_gen.summarize` again, or name the matching directories."
         )
 
+
+main = stage("data_gen")(build)
 
 if __name__ == "__main__":
     main()

@@ -21,8 +21,7 @@ from data_gen.traces import Trace, read_traces
 from zoomr.runs import Run, UserError, progress, write_atomic
 
 
-@stage("data_gen")
-def main(cfg: DictConfig) -> None:
+def prepare(cfg: DictConfig) -> None:
     """Cut the thoughts of a dataset into paragraphs."""
     config = plain(cfg)
     dataset = config["dataset"]
@@ -72,6 +71,8 @@ def main(cfg: DictConfig) -> None:
 def _blank_line_pieces(trace: Trace) -> list[str]:
     return cut(trace.assistant[len(trace.before) : -len(trace.after) or None].rstrip(), BLANK_LINES)[0]
 
+
+main = stage("data_gen")(prepare)
 
 if __name__ == "__main__":
     main()

@@ -24,8 +24,7 @@ from zoomr.runs import Run, UserError, progress, read_manifest, resolve_run
 KEPT = ("id", "trace", "paragraph", "summary", "finish_reason", "usage", "model")
 
 
-@stage("data_gen")
-def main(cfg: DictConfig) -> None:
+def summarize(cfg: DictConfig) -> None:
     """Summarise the paragraphs of a prepared dataset."""
     setup = cfg.summarize
     teacher: Teacher = hydra.utils.instantiate(cfg.teacher)
@@ -132,6 +131,8 @@ def _paragraphs(prepared: Path, limit: int | None) -> int:
         return read_manifest(prepared)["counts"]["paragraphs"]
     return sum(len(trace["paragraphs"]) for trace in itertools.islice(read_rows(prepared / "traces.jsonl"), limit))
 
+
+main = stage("data_gen")(summarize)
 
 if __name__ == "__main__":
     main()
