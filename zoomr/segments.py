@@ -110,21 +110,19 @@ class SegmentTracker:
         bool
             True when a summary was closed by this token; its key tokens are then `inner[-1]`, a half-open range.
         """
-        if token == self.begin:
-            if self.is_open:
+        if not self.is_open:
+            if token == self.begin:
+                self.longest_paragraph = max(self.longest_paragraph, position - self.edges[-1])
+                self.edges.append(position)
+                self.is_open = True
+            elif token == self.end:
                 self.unbalanced += 1
-                return False
-            self.longest_paragraph = max(self.longest_paragraph, position - self.edges[-1])
-            self.edges.append(position)
-            self.is_open = True
             return False
         if token == self.end:
-            if self.is_open:
-                self._close(position + 1, inner_stop=position)
-                return True
-            self.unbalanced += 1
-            return False
-        if self.is_open and position - self.edges[-1] >= self.max_summary:
+            self._close(position + 1, inner_stop=position)
+            return True
+        self.unbalanced += token == self.begin
+        if position - self.edges[-1] >= self.max_summary:
             self.unbalanced += 1
             self._close(position + 1, inner_stop=position + 1)
             return True

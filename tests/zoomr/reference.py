@@ -1,0 +1,99 @@
+"""A slow, direct transcription of the paper's decoding: whole forwards under a (T, T) mask, and loops for the rest."""
+
+import torch
+from transformers import AttentionInterface, AttentionMaskInterface
+from transformers.masking_utils import sdpa_mask
+
+SEEN = {}
+
+
+def reference_attention(module, query, key, value, attention_mask, scaling, **kwargs):
+    SEEN[module.layer_idx] = (query[0], key[0])
+    groups = query.shape[1] // key.shape[1]
+    output = torch.empty_like(query)
+    for head in range(query.shape[1]):
+        scores = query[0, head] @ key[0, head // groups].T * scaling
+        scores = scores.masked_fill(~attention_mask[0, 0], float("-inf"))
+        output[0, head] = scores.softmax(-1) @ value[0, head // groups]
+    return output.transpose(1, 2), None
+
+
+AttentionInterface.register("reference", reference_attention)
+AttentionMaskInterface.register("reference", sdpa_mask)
+
+
+def forward(model, tokens, rows):
+    """Logits of all positions when position t attends to the set rows[t]."""
+    length = len(tokens)
+    mask = torch.zeros(1, 1, length, length, dtype=torch.bool)
+    for t, attended in enumerate(rows):
+        mask[0, 0, t, sorted(attended)] = True
+    model.set_attn_implementation("reference")
+    with torch.inference_mode():
+        return model(torch.tensor([tokens]), attention_mask=mask, use_cache=False).logits[0]
+
+
+def segments(tokens, prompt, begin, end):
+    """Finished (paragraph, summary) pairs as lists of positions."""
+    found, start, opened = [], prompt, None
+    for position in range(prompt, len(tokens)):
+        if tokens[position] == begin:
+            opened = position
+        elif tokens[position] == end and opened is not None:
+            found.append((list(range(start, opened)), list(range(opened, position + 1))))
+            start, opened = position + 1, None
+    return found
+
+
+def zoom_votes(model, tokens, rows, found, k):
+    """Votes and summed softmax for each finished summary, by the last token's queries."""
+    forward(model, tokens, rows)
+    votes, mass = [0] * len(found), [0.0] * len(found)
+    for layer in range(len(SEEN)):
+        query, key = SEEN[layer]
+        groups = query.shape[0] // key.shape[0]
+        for head in range(query.shape[0]):
+            scores = []
+            for _, summary in found:
+                inner = summary[1:-1]
+                mean = sum(key[head // groups, j] for j in inner) / len(inner)
+                scores.append(float(query[head, -1] @ mean))
+            best = sorted(range(len(found)), key=lambda i: -scores[i])[:k]
+            for i in best:
+                votes[i] += 1
+            soft = torch.softmax(torch.tensor(scores, dtype=torch.float64) * query.shape[-1] ** -0.5, 0)
+            for i in range(len(found)):
+                mass[i] += float(soft[i])
+    return votes, mass
+
+
+def zoomr(model, prompt, continuation, boundaries, begin, end, c, k, window, force_after=256):
+    """Logits of every continuation token (the last excluded from feeding) and the refreshes that were made.
+
+    Returns logits (n, V), where line i is the distribution of continuation[i], and a list of
+    (position, votes, zoomed, shown, active set).
+    """
+    tokens = list(prompt)
+    rows = [set(range(t + 1)) for t in range(len(prompt))]
+    active, refreshes, since = set(range(len(prompt))), [], 0
+    for token in continuation[:-1]:
+        t = len(tokens)
+        tokens.append(token)
+        active = active | {t}
+        rows.append(set(active))
+        since += 1
+        if token in boundaries or since >= force_after:
+            found = segments(tokens, len(prompt), begin, end)
+            votes, mass = zoom_votes(model, tokens, rows, found, k) if found else ([], [])
+            voted = [i for i in range(len(found)) if votes[i]]
+            order = sorted(voted, key=lambda i: (votes[i], mass[i], i), reverse=True)
+            zoomed, shown = sorted(order[:c]), sorted(order[c:])
+            active = set(range(len(prompt))) | set(range(max(0, t - window + 1), t + 1))
+            for i in zoomed:
+                active |= set(found[i][0])
+            for i in shown:
+                active |= set(found[i][1])
+            refreshes.append((t, votes, zoomed, shown, active))
+            since = 0
+    logits = forward(model, tokens, rows)
+    return logits[len(prompt) - 1 :], refreshes

@@ -1,0 +1,72 @@
+"""Tiny random models and structured token streams, built in memory."""
+
+import random
+
+import torch
+from transformers import (
+    LlamaConfig,
+    LlamaForCausalLM,
+    MistralConfig,
+    MistralForCausalLM,
+    Qwen2Config,
+    Qwen2ForCausalLM,
+    Qwen3Config,
+    Qwen3ForCausalLM,
+)
+
+from zoomr.segments import BEGIN_SUMMARY, END_SUMMARY
+
+torch.set_num_threads(1)
+
+WORDS = ["<pad>", "<s>", "</s>", "<end>", BEGIN_SUMMARY, END_SUMMARY, ".", "!", ":", "\n\n"]
+PAD, BOS, EOS, END, BEGIN, CLOSE, STOP, BANG, COLON, BREAK = range(10)
+VOCABULARY = WORDS + [f"w{i}" for i in range(54)]
+BOUNDARIES = frozenset({STOP, BANG, COLON, BREAK})
+
+
+KINDS = {
+    "llama": (LlamaConfig, LlamaForCausalLM, {}),
+    "qwen2": (Qwen2Config, Qwen2ForCausalLM, {}),
+    "qwen3": (Qwen3Config, Qwen3ForCausalLM, {"head_dim": 8}),
+    "mistral": (MistralConfig, MistralForCausalLM, {"sliding_window": None}),
+}
+
+
+def make_model(kind="llama", heads=(8, 2), layers=2, seed=0, **overrides):
+    """A random model; (query heads, KV heads), head dimension 8; weights large enough for peaked attention."""
+    config_class, model_class, extra = KINDS[kind]
+    settings = {
+        "vocab_size": len(VOCABULARY),
+        "hidden_size": heads[0] * 8,
+        "intermediate_size": 64,
+        "num_hidden_layers": layers,
+        "num_attention_heads": heads[0],
+        "num_key_value_heads": heads[1],
+        "max_position_embeddings": 4096,
+        "initializer_range": 0.3,
+        "tie_word_embeddings": False,
+        "pad_token_id": PAD,
+        "bos_token_id": BOS,
+        "eos_token_id": EOS,
+    }
+    torch.manual_seed(seed)
+    return model_class(config_class(**(settings | extra | overrides))).eval()
+
+
+def story(seed, paragraphs=5, length=(8, 20), summary=(1, 5), sentence=6, tail=7):
+    """A continuation with the structure of a trace: paragraphs of sentences, each followed by a summary."""
+    generator = random.Random(seed)
+    tokens = []
+
+    def words(number):
+        return [generator.randrange(10, len(VOCABULARY)) for _ in range(number)]
+
+    for _ in range(paragraphs):
+        for number in range(generator.randint(*length)):
+            tokens += [generator.choice(sorted(BOUNDARIES))] if number % sentence == sentence - 1 else words(1)
+        tokens += [BEGIN, *words(generator.randint(*summary)), CLOSE]
+    return tokens + words(tail) + [STOP] + words(3)
+
+
+def prompt_of(seed, length):
+    return [random.Random(seed).randrange(10, len(VOCABULARY)) for _ in range(length)]
