@@ -30,7 +30,7 @@ def stage(root: str) -> Callable[[Callable[[DictConfig], Any]], Callable[[], Non
     Returns
     -------
     callable
-        A decorator. The command it makes exits with 2 and one sentence on bad input; other failures keep their traceback.
+        A decorator. The command it makes exits with 2 and one sentence on bad input; other errors keep their traceback.
     """
 
     def decorate(function: Callable[[DictConfig], Any]) -> Callable[[], None]:
@@ -62,7 +62,7 @@ def stage(root: str) -> Callable[[Callable[[DictConfig], Any]], Callable[[], Non
 def explain(error: Exception, root: str) -> str:
     """Return one sentence for a refused override, with the nearest known name where a name is unknown."""
     if isinstance(error, OverrideParseException):
-        return f"Cannot read the setting {error.override}: put a value with special characters into a YAML file of configs/."
+        return f"Cannot read {error.override}: a value with special characters belongs into a YAML file of configs/."
     text = str(error.__cause__ or error)
     unknown_key = re.search(r"Key '([^']*)' is not in struct\s+full_key: (\S+)", text)
     if unknown_key:

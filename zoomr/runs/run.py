@@ -155,7 +155,7 @@ class Run:
         self.say_done()
 
     def say_done(self) -> None:
-        """Print the closing line: where the outcome lies and what comes next. Later stages find this run as `latest`."""
+        """Print where the outcome lies and what comes next; later stages find this run as `latest`."""
         latest = self.dir.parent / LATEST
         if not latest.exists() or latest.read_text() != self.dir.name:
             write_atomic(latest, self.dir.name)
