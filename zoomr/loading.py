@@ -1,5 +1,6 @@
 """Load a base model, an adapter or a merged checkpoint, with the two summary delimiters as single tokens."""
 
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -88,7 +89,15 @@ def load(
 
 
 def local_files(path: str | Path, revision: str | None = None) -> Path:
-    """Return a directory with the files of a model, downloaded if `path` is a hub id that the cache does not hold.
+    """Return a directory with the files of a model.
+
+    Parameters
+    ----------
+    path : str or Path
+        A directory; a hub id, downloaded if the cache does not hold it; or ``module:directory``, a directory that
+        ``module.fetch(directory, revision)`` fills on first use.
+    revision : str, optional
+        Commit, branch or tag of a hub id, or what the module takes for one.
 
     Raises
     ------
@@ -100,6 +109,9 @@ def local_files(path: str | Path, revision: str | None = None) -> Path:
         if not any((directory / name).exists() for name in ("config.json", "adapter_config.json")):
             raise UserError(f"model.path={path} holds no model: no config.json, no adapter_config.json.")
         return directory
+    module, colon, target = str(path).partition(":")
+    if colon:
+        return import_module(module).fetch(Path(target), revision)
     try:
         return Path(snapshot_download(str(path), revision=revision, allow_patterns=FILES, ignore_patterns="original/*"))
     except (OSError, HfHubHTTPError, HFValidationError) as error:
