@@ -1,7 +1,6 @@
 """Generate the samples of one cell: python -m eval.generate method=zoomr benchmark=math500 (see configs/eval.yaml)."""
 
 import traceback
-from collections.abc import Iterator
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -14,6 +13,7 @@ from eval.benchmarks import Benchmark, checksum
 from eval.budget import Reference, matched_budget
 from eval.cells import Request, directory_label, method_label, requests
 from eval.checkpoint import Checkpoint, find_checkpoint
+from eval.decode import decode
 from eval.rows import write_rows
 from zoomr.runs import AppendLog, Run, UserError, progress, write_atomic
 
@@ -23,7 +23,24 @@ FAILURE = "failure.txt"
 
 @stage("eval")
 def main(cfg: DictConfig) -> None:
-    """Compose the cell, generate what is missing of it, and close it."""
+    """See `generate_cell`."""
+    generate_cell(cfg)
+
+
+def generate_cell(cfg: DictConfig) -> None:
+    """Generate what is missing of one cell, and close it.
+
+    Parameters
+    ----------
+    cfg : DictConfig
+        The composed configuration of configs/eval.yaml.
+
+    Raises
+    ------
+    UserError
+        When a setting, the benchmark or the checkpoint cannot be used. What stopped a cell is also kept in its
+        failure.txt.
+    """
     check_sampling(cfg.generation)
     benchmark: Benchmark = instantiate(cfg.benchmark)
     problems = benchmark.load()[: cfg.limit]
@@ -90,59 +107,10 @@ def generate_missing(
         if not missing:
             return
         bar = progress(total=len(wanted), initial=len(wanted) - len(missing), unit="sample", description=run.dir.name)
-        for request, generation in sample(missing, cfg, checkpoint, matched):
+        for request, generation in decode(missing, cfg, checkpoint, matched):
             log.append(record(request, generation))
             bar.update()
         bar.close()
-
-
-def sample(
-    missing: list[Request], cfg: DictConfig, checkpoint: Checkpoint, matched: int | None
-) -> Iterator[tuple[Request, dict[str, Any]]]:
-    """Yield requests with their generations in the order of finishing; on lack of memory go on with half the batch."""
-    import torch
-    from zoomr.meter import resolve_budget
-
-    from zoomr import stream
-    from zoomr.prompts import render_prompt
-
-    model, tokenizer = checkpoint.load(cfg.device)
-    prompts = {
-        request.problem.id: render_prompt(
-            tokenizer, request.problem.system or cfg.system_prompt or "", request.problem.user
-        )
-        for request in missing
-    }
-    policy = instantiate(cfg.method.policy)
-    if "budget" in cfg.method.policy:
-        longest = max(map(len, prompts.values())) + cfg.generation.max_new_tokens
-        budget = resolve_budget(cfg.method.policy.budget, config=model.config, seen_tokens=longest, matched=matched)
-        policy = instantiate(cfg.method.policy, budget=budget)
-    batch = cfg.batch_size
-    while missing:
-        finished: set[str] = set()
-        try:
-            for generation in stream(
-                model,
-                tokenizer,
-                [prompts[request.problem.id] for request in missing],
-                policy=policy,
-                max_new_tokens=cfg.generation.max_new_tokens,
-                temperature=cfg.generation.temperature,
-                top_p=cfg.generation.top_p,
-                seeds=[request.seed for request in missing],
-                batch_size=batch,
-            ):
-                request = missing[generation.prompt]
-                finished.add(request.id)
-                yield request, generation.to_dict()
-        except torch.OutOfMemoryError as error:
-            if batch == 1:
-                raise UserError("batch_size=1 does not fit into the device's memory.") from error
-            batch = max(1, batch // 2)
-            print(f"out of memory: going on with batch_size={batch}")
-            torch.cuda.empty_cache()
-        missing = [request for request in missing if request.id not in finished]
 
 
 def record(request: Request, generation: dict[str, Any]) -> dict[str, Any]:

@@ -19,7 +19,23 @@ PAPER = Path(__file__).resolve().parents[1] / "results" / "paper.yaml"
 
 @stage("report")
 def main(cfg: DictConfig) -> None:
-    """Write the tables, the figures and the sentences of a preset."""
+    """See `build`."""
+    build(cfg)
+
+
+def build(cfg: DictConfig) -> None:
+    """Write the tables, the figures and the sentences of a preset; the same cells give the same bytes.
+
+    Parameters
+    ----------
+    cfg : DictConfig
+        The composed configuration of configs/report.yaml.
+
+    Raises
+    ------
+    UserError
+        When there is no scored cell, or none with the settings of the report.
+    """
     scored = Path(cfg.paths.runs) / "score"
     cells = load_cells(scored)
     if not cells:

@@ -23,7 +23,23 @@ FEW_PROBLEMS = 100
 
 @stage("eval")
 def main(cfg: DictConfig) -> None:
-    """Grade every cell that has samples, finished or not."""
+    """See `score_cells`."""
+    score_cells(cfg)
+
+
+def score_cells(cfg: DictConfig) -> None:
+    """Grade every cell that has samples, finished or not.
+
+    Parameters
+    ----------
+    cfg : DictConfig
+        The composed configuration of configs/eval.yaml.
+
+    Raises
+    ------
+    UserError
+        When there is nothing to grade, or a gold is not accepted as its own answer.
+    """
     root = Path(cfg.paths.runs)
     cells = generated_cells(root / "generate")
     if not cells:
@@ -33,12 +49,11 @@ def main(cfg: DictConfig) -> None:
         pool: SymbolicPool | None = None
         for directories in cells:
             run = open_run(root, directories, config)
-            if not run.complete:
-                pool = pool or stack.enter_context(
-                    SymbolicPool(cfg.score.workers, cfg.score.seconds, cfg.score.mebibytes)
-                )
-                score_cell(run, directories, pool, cfg.preset.name)
-            run.say_done()
+            if run.complete:
+                run.say_done()
+                continue
+            pool = pool or stack.enter_context(SymbolicPool(cfg.score.workers, cfg.score.seconds, cfg.score.mebibytes))
+            score_cell(run, directories, pool, cfg.preset.name)
 
 
 def generated_cells(generated: Path) -> list[list[Path]]:

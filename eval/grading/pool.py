@@ -29,13 +29,13 @@ class SymbolicPool:
     ----------
     workers : int
         Processes.
-    seconds : float
-        Wall-clock limit of one pair.
+    seconds : int
+        Processor time that one pair may use, from 1.
     mebibytes : int
         Address space that one pair may use.
     """
 
-    def __init__(self, workers: int, seconds: float, mebibytes: int) -> None:
+    def __init__(self, workers: int, seconds: int, mebibytes: int) -> None:
         command = [sys.executable, "-m", "eval.grading.worker", str(seconds), str(mebibytes)]
         self._idle: queue.Queue[subprocess.Popen[str]] = queue.Queue()
         self._all = [

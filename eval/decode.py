@@ -1,0 +1,99 @@
+"""From requests to finished samples: prompts, policy and the decoder."""
+
+import hashlib
+from collections.abc import Iterator
+from typing import Any
+
+from hydra.utils import instantiate
+from omegaconf import DictConfig
+
+from eval.cells import Request
+from eval.checkpoint import Checkpoint
+from zoomr.runs import UserError
+
+
+def decode(
+    missing: list[Request], cfg: DictConfig, checkpoint: Checkpoint, matched: int | None
+) -> Iterator[tuple[Request, dict[str, Any]]]:
+    """Generate samples with continuous batching.
+
+    Parameters
+    ----------
+    missing : list of Request
+        What to generate.
+    cfg : DictConfig
+        The composed configuration.
+    checkpoint : Checkpoint
+        The model.
+    matched : int or None
+        Tokens that a budget of `match` stands for.
+
+    Yields
+    ------
+    tuple of Request and dict
+        A request and its generation, in the order of finishing. When the device is out of memory the batch is halved
+        and the unfinished requests start again, each with its own seed.
+
+    Raises
+    ------
+    UserError
+        When not even one row fits.
+    """
+    import torch
+
+    from zoomr import stream
+    from zoomr.prompts import render_prompt
+
+    model, tokenizer = checkpoint.load(cfg.device)
+    prompts = {
+        request.problem.id: render_prompt(
+            tokenizer, request.problem.system or cfg.system_prompt or "", request.problem.user
+        )
+        for request in missing
+    }
+    policy = make_policy(cfg, model, max(map(len, prompts.values())), matched)
+    batch = cfg.batch_size
+    while missing:
+        finished: set[str] = set()
+        try:
+            for generation in stream(
+                model,
+                tokenizer,
+                [prompts[request.problem.id] for request in missing],
+                policy=policy,
+                max_new_tokens=cfg.generation.max_new_tokens,
+                temperature=cfg.generation.temperature,
+                top_p=cfg.generation.top_p,
+                seeds=[request.seed for request in missing],
+                batch_size=batch,
+            ):
+                request = missing[generation.prompt]
+                finished.add(request.id)
+                ids = prompts[request.problem.id]
+                yield (
+                    request,
+                    generation.to_dict() | {"prompt_hash": hashlib.sha256(str(ids).encode()).hexdigest()[:12]},
+                )
+        except torch.OutOfMemoryError as error:
+            if batch == 1:
+                raise UserError("batch_size=1 does not fit into the device's memory.") from error
+            batch = max(1, batch // 2)
+            print(f"out of memory: going on with batch_size={batch}")
+            torch.cuda.empty_cache()
+        missing = [request for request in missing if request.id not in finished]
+
+
+def make_policy(cfg: DictConfig, model: Any, prompt_tokens: int, matched: int | None) -> Any:
+    """The policy of the cell, its budget in tokens; a share is one of the longest prompt plus the token limit."""
+    if "budget" not in cfg.method.policy:
+        return instantiate(cfg.method.policy)
+    from zoomr.compat import kv_shape
+    from zoomr.meter import resolve_budget
+
+    budget = resolve_budget(
+        cfg.method.policy.budget,
+        bytes_per_token=kv_shape(model.config).bytes_per_token(model.dtype.itemsize),
+        seen_tokens=prompt_tokens + cfg.generation.max_new_tokens,
+        matched=matched,
+    )
+    return instantiate(cfg.method.policy, budget=budget)

@@ -1,0 +1,129 @@
+"""The report is a function of the cells: deterministic, honest about what is missing. E17, E19."""
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+from omegaconf import OmegaConf
+
+from eval.report import PAPER, build
+from eval.score import score_cells
+from zoomr.runs import UserError
+
+ZOOM = {"_target_": "zoomr.ZoomR", "c": 2, "k": 2, "window": 48}
+RANDOM = ZOOM | {"_target_": "zoomr.RandomZoom"}
+H2O = {"_target_": "zoomr.H2O", "budget": "match", "protect_prompt": False}
+GREEDY = {"temperature": 0.0, "top_p": 1.0, "samples": 1, "max_new_tokens": 16384}
+
+
+@pytest.fixture
+def report(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    def run(**changes) -> Path:
+        cfg = OmegaConf.create(
+            {
+                "paths": {"runs": "runs/micro", "results": "results/micro"},
+                "preset": {"name": "micro"},
+                "score": {"workers": 1, "seconds": 5, "mebibytes": 1024},
+                "generation": GREEDY,
+                "seed": 0,
+                "limit": None,
+                "compare": {"c": 2, "k": 2},
+                "paper_models": {"r1-llama-8b": "llama"},
+            }
+            | changes
+        )
+        score_cells(cfg)
+        build(cfg)
+        return tmp_path / "results" / "micro"
+
+    return run
+
+
+def write_cells(make_cell):
+    make_cell("full", [True] * 38 + [False] * 2)
+    make_cell("zoomr", [True] * 36 + [False] * 4, policy=ZOOM)
+    make_cell("random_zoom", [True] * 16 + [False] * 24, policy=RANDOM)
+    make_cell("sumr", [True] * 15 + [False] * 25, policy={"_target_": "zoomr.SumR", "window": 48})
+    make_cell("h2o", [False] * 2 + [True] * 36 + [False] * 2, policy=H2O)
+
+
+def test_a_second_report_changes_no_byte(report, make_cell):
+    write_cells(make_cell)
+    first = {path: path.read_bytes() for path in report().rglob("*") if path.is_file()}
+    assert {path.name for path in first} >= {
+        "cells.csv",
+        "table1.md",
+        "accuracy_vs_active.svg",
+        "accuracy_vs_active.png",
+    }
+    assert {path: path.read_bytes() for path in report().rglob("*") if path.is_file()} == first
+
+
+def test_cells_csv_has_a_row_a_cell_with_the_promised_columns(report, make_cell):
+    write_cells(make_cell)
+    rows = list(csv.DictReader((report() / "cells.csv").open()))
+    promised = "preset model benchmark method settings n_problems n_samples accuracy ci_low ci_high truncated_share "
+    promised += "unparsed_share generated_tokens_mean seen_tokens_mean active_tokens_mean active_tokens_peak "
+    promised += "kv_saving_mean refreshes_mean tokens_per_s commit"
+    assert set(promised.split()) <= set(rows[0])
+    assert [row["method"] for row in rows] == ["full", "zoomr c2 k2", "sumr", "h2o", "random_zoom c2 k2"]
+    assert json.loads(rows[1]["settings"])["method"]["policy"]["window"] == 48
+
+
+def test_sentences_say_which_orderings_show_and_which_do_not(report, make_cell):
+    write_cells(make_cell)
+    page = (report() / "table1.md").read_text()
+    lines = {line.split("? ")[0]: line.split("? ")[1] for line in page.splitlines() if line.startswith("- ")}
+    assert lines["- Does voting beat random zoom"].startswith("Yes")
+    assert lines["- Does zooming in beat summaries alone (ZoomR > SumR)"].startswith("Yes")
+    assert lines["- Does ZoomR beat H2O at its own budget"].startswith("Cannot be told here")
+    assert lines["- Does keeping the prompt help H2O"].startswith("Not run")
+
+
+def test_the_papers_table_marks_what_was_not_run(report, make_cell):
+    write_cells(make_cell)
+    page = (report() / "table1.md").read_text()
+    assert page.count("not run |") == 30
+    assert "reproduced |" not in page
+
+
+def test_paper_cells_are_reproduced_or_differ(report, make_cell):
+    model = {"name": "r1-llama-8b", "checkpoint": "export", "revision": None, "dtype": None}
+    benchmark = {"name": "math500", "answer": "integer", "checksum": "0", "problems": 100}
+    make_cell("full", [True] * 89 + [False] * 11, model=model, benchmark=benchmark)
+    make_cell("zoomr", [True] * 50 + [False] * 50, policy=ZOOM, model=model, benchmark=benchmark)
+    rows = [line for line in (report() / "table1.md").read_text().splitlines() if line.startswith("| llama")]
+    assert [line.split(" | ")[-1] for line in rows if "MATH500" in line and "Full" in line] == ["reproduced |"]
+    assert [line.split(" | ")[-1] for line in rows if "MATH500" in line and "ZoomR" in line] == ["differs |"]
+
+
+def test_e19_cells_with_another_token_limit_are_not_compared(report, make_cell):
+    write_cells(make_cell)
+    make_cell("oracle_zoom", [True] * 40, policy=ZOOM, generation=GREEDY | {"max_new_tokens": 9})
+    results = report()
+    assert "Oracle" not in (results / "table1.md").read_text()
+    assert "oracle_zoom" in (results / "cells.csv").read_text()
+
+
+def test_cells_of_a_replaced_checkpoint_are_left_out(report, make_cell):
+    make_cell("full", [True] * 40, checkpoint="old", started="2026-01-01", tag="old")
+    make_cell("full", [False] * 40, checkpoint="new", started="2026-02-01", tag="new")
+    make_cell("zoomr", [True] * 40, policy=ZOOM, checkpoint="old", started="2026-01-01")
+    rows = list(csv.DictReader((report() / "cells.csv").open()))
+    assert [(row["method"], row["accuracy"]) for row in rows] == [("full", "0")]
+
+
+def test_no_cells_names_the_command(report, tmp_path):
+    with pytest.raises(UserError, match="python -m eval.generate"):
+        report()
+
+
+def test_paper_numbers_average_to_what_the_paper_prints():
+    for methods in yaml.safe_load(PAPER.read_text())["table1"].values():
+        for values in methods.values():
+            mean = sum(values[name] for name in ("gpqa_diamond", "aime2025", "math500")) / 3
+            assert mean == pytest.approx(values["average"], abs=0.051)
