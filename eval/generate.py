@@ -106,11 +106,11 @@ def generate_missing(
         missing = [request for request in wanted if request.id not in done]
         if not missing:
             return
-        bar = progress(total=len(wanted), initial=len(wanted) - len(missing), unit="sample", description=run.dir.name)
-        for request, generation in decode(missing, cfg, checkpoint, matched):
-            log.append(record(request, generation))
-            bar.update()
-        bar.close()
+        done_before = len(wanted) - len(missing)
+        with progress(total=len(wanted), initial=done_before, unit="sample", description=run.dir.name) as bar:
+            for request, generation in decode(missing, cfg, checkpoint, matched):
+                log.append(record(request, generation))
+                bar.update()
 
 
 def record(request: Request, generation: dict[str, Any]) -> dict[str, Any]:

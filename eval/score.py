@@ -42,6 +42,8 @@ def score_cells(cfg: DictConfig) -> None:
     """
     root = Path(cfg.paths.runs)
     cells = generated_cells(root / "generate")
+    for line in failures(root / "generate"):
+        print(line)
     if not cells:
         raise UserError(f"paths.runs={root} holds no generations: run `python -m eval.generate` first.")
     config = OmegaConf.to_container(cfg, resolve=True)
@@ -60,11 +62,21 @@ def generated_cells(generated: Path) -> list[list[Path]]:
     """Directories with samples, those of the shards of one cell together."""
     cells: dict[str, list[Path]] = {}
     for path in sorted(generated.glob(f"*/{SAMPLES}")):
+        if path.stat().st_size == 0:
+            continue
         settings = read_manifest(path.parent)["settings"]
         identity = fingerprint({key: value for key, value in settings.items() if key != "shard"})
         digest = fingerprint(read_manifest(path.parent)["inputs"])
         cells.setdefault(identity + digest, []).append(path.parent)
     return list(cells.values())
+
+
+def failures(generated: Path) -> list[str]:
+    """One line for every cell that a failure stopped and that was not finished since."""
+    reasons = {
+        path.parent: path.read_text().strip().splitlines()[-1] for path in sorted(generated.glob("*/failure.txt"))
+    }
+    return [f"failed: {directory}: {reason}" for directory, reason in reasons.items()]
 
 
 def open_run(root: Path, directories: list[Path], config: Any) -> Run:

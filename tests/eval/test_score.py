@@ -100,6 +100,16 @@ def test_a_gold_that_cannot_be_right_stops_the_stage(score, make_cell):
         score()
 
 
+def test_h03_failed_cells_are_listed_and_do_not_stop_the_rest(score, make_cell):
+    make_cell("zoomr", [True])
+    broken = make_cell("h2o", [True], ended=None)
+    (broken / "samples.jsonl").write_text("")
+    (broken / "failure.txt").write_text("Traceback\nValueError: no good\n")
+    found, out = score()
+    assert len(found) == 1
+    assert f"failed: runs/micro/generate/{broken.name}: ValueError: no good" in out
+
+
 def test_nothing_to_score_names_the_command(score):
     with pytest.raises(UserError, match="python -m eval.generate"):
         score()
