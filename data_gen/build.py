@@ -10,7 +10,7 @@ from pathlib import Path
 from omegaconf import DictConfig, OmegaConf
 
 from configs.cli import CONFIGS, stage
-from data_gen.configuration import plain
+from data_gen.configuration import is_whole, plain
 from data_gen.jsonl import read_rows
 from data_gen.traces import Trace
 from zoomr.runs import Run, UserError, read_manifest, resolve_run, write_atomic
@@ -43,6 +43,7 @@ def build(cfg: DictConfig) -> None:
             "missing": setup.missing,
             "validation_share": setup.validation_share,
             "ngram": setup.ngram,
+            "overlap": setup.overlap,
             "benchmarks": benchmarks,
             "limit": cfg.limit,
         },
@@ -52,7 +53,7 @@ def build(cfg: DictConfig) -> None:
         config=config,
         next_command=f"python -m train.sft preset={cfg.preset.name}",
     )
-    if run.complete:
+    if is_whole(run):
         return run.say_done()
 
     from data_gen.assemble import RowBuilder
@@ -64,7 +65,7 @@ def build(cfg: DictConfig) -> None:
     from zoomr.loading import load_tokenizer
 
     tokenizer = load_tokenizer(cfg.model.path, cfg.model.revision)
-    decontamination = Decontamination(setup.ngram)
+    decontamination = Decontamination(setup.ngram, setup.overlap)
     for name in benchmarks:
         decontamination.know(name, benchmark_problems(name, files.get(name), cfg.seed))
     validation = Validation(tokenizer, decontamination, read_manifest(summarised)["counts"])

@@ -37,6 +37,9 @@ class Decontamination:
     ----------
     n : int
         Words of an n-gram.
+    overlap : float or None
+        Share of a row's n-grams from which on it counts as the benchmark's; None only reports. A benchmark's problem
+        is often found with a word changed or a line lost.
     exact, normalised : dict of str to str
         Problem text -> benchmark.
     grams : dict of int to str
@@ -44,10 +47,11 @@ class Decontamination:
     problems, found : Counter
         Problems known and training rows matched, by benchmark.
     overlaps : list of (float, str, str)
-        Share of n-grams that a row which did not match has in common with a benchmark, the row's id, the benchmark.
+        Share of n-grams that a row which is not the same has in common with a benchmark, the row's id, the benchmark.
     """
 
     n: int
+    overlap: float | None
     exact: dict[str, str] = field(default_factory=dict)
     normalised: dict[str, str] = field(default_factory=dict)
     grams: dict[int, str] = field(default_factory=dict)
@@ -72,13 +76,19 @@ class Decontamination:
             ("normalised", self.normalised, normalise(problem)),
         ):
             if text in known:
-                self.found[f"{known[text]} ({kind})"] += 1
-                return f"{known[text]} ({kind})"
+                return self._found(known[text], kind)
         grams = ngrams(problem, self.n)
         shared = [self.grams[gram] for gram in grams if gram in self.grams]
         if shared:
-            self.overlaps.append((len(shared) / len(grams), row_id, Counter(shared).most_common(1)[0][0]))
+            share, benchmark = len(shared) / len(grams), Counter(shared).most_common(1)[0][0]
+            self.overlaps.append((share, row_id, benchmark))
+            if self.overlap is not None and share >= self.overlap:
+                return self._found(benchmark, f"{self.n}-grams")
         return None
+
+    def _found(self, benchmark: str, kind: str) -> str:
+        self.found[f"{benchmark} ({kind})"] += 1
+        return f"{benchmark} ({kind})"
 
     def highest(self, count: int = 20) -> list[tuple[float, str, str]]:
         """Return the rows with the largest overlaps."""

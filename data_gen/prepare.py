@@ -12,7 +12,7 @@ import hydra
 from omegaconf import DictConfig
 
 from configs.cli import stage
-from data_gen.configuration import plain
+from data_gen.configuration import is_whole, plain
 from data_gen.jsonl import write_rows
 from data_gen.lengths import token_counter
 from data_gen.segmentation import BLANK_LINES, cut
@@ -42,7 +42,7 @@ def prepare(cfg: DictConfig) -> None:
         config=config,
         next_command=f"python -m data_gen.summarize preset={cfg.preset.name}",
     )
-    if run.complete:
+    if is_whole(run):
         return run.say_done()
 
     segmentation = hydra.utils.instantiate(cfg.dataset.segmentation)

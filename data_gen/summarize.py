@@ -15,7 +15,7 @@ import hydra
 from omegaconf import DictConfig
 
 from configs.cli import stage
-from data_gen.configuration import plain
+from data_gen.configuration import is_whole, plain
 from data_gen.jsonl import read_rows, write_rows
 from data_gen.teacher.prompt import Prompt, Request, requests, teacher_identity
 from data_gen.teacher.settings import Patience, Teacher
@@ -41,7 +41,7 @@ def summarize(cfg: DictConfig) -> None:
         config=plain(cfg),
         next_command=f"python -m data_gen.build preset={cfg.preset.name}",
     )
-    if run.complete and run.manifest["counts"]["failed_share"] <= setup.failed_share:
+    if is_whole(run) and run.manifest["counts"]["failed_share"] <= setup.failed_share:
         return run.say_done()
 
     from data_gen.store import ReplyStore

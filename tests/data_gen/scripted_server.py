@@ -104,7 +104,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        call = self.server.record(body, dict(self.headers))
+        call = self.server.record(body, {name.lower(): value for name, value in self.headers.items()})
         try:
             answer = self.server.script(call)
             if answer.silent:

@@ -1,0 +1,260 @@
+"""Pitfalls D01-D18 that concern a whole run: concurrency, resuming, failures, joins."""
+
+import gc
+import os
+import threading
+import time
+
+import pytest
+
+from data_gen.store import ReplyStore
+from data_gen.summaries import Summaries
+from data_gen.summarize import summarize
+from tests.data_gen.conftest import manifest, prepared_run, rows, summarize_run, texts, trace
+from tests.data_gen.scripted_server import Answer, completion, echo, serve
+from zoomr.runs import UserError
+
+
+def slow(seconds):
+    def script(call):
+        answer = echo(call)
+        return Answer(body=answer.body, delay=seconds)
+
+    return script
+
+
+def test_d04_the_client_keeps_its_concurrency(configure, tmp_path):
+    prepared_run(tmp_path / "runs", [trace(n, texts(n, 10)) for n in range(6)])
+    with serve(slow(0.02)) as server:
+        summarize(configure(server.url, **{"teacher.concurrency": 4}))
+    assert server.most_in_flight == 4
+    assert len(server.calls) == 60
+
+
+def test_d04_one_failed_call_harms_no_other(configure, tmp_path):
+    prepared_run(tmp_path / "runs", [trace(n, texts(n, 10)) for n in range(4)])
+    bad = {"1.3", "3.0"}
+    with serve(lambda c: Answer(status=400, body={}) if c.paragraph.split()[1] in bad else echo(c)) as server:
+        cfg = configure(server.url)
+        summarize(cfg)
+    assert len(server.calls) == 40
+    failed = {(row["trace"], row["paragraph"]) for row in rows(summarize_run(cfg) / "failures.jsonl")}
+    assert failed == {("t1", 3), ("t3", 0)}
+
+
+def test_d05_d06_two_runs_in_one_process_and_one_in_another_thread(configure, tmp_path):
+    prepared_run(tmp_path / "runs", [trace(0, texts(0, 10))])
+    with serve() as server:
+        summarize(configure(server.url))
+        summarize(configure(server.url, **{"teacher.model": "another"}))
+        thread = threading.Thread(target=summarize, args=(configure(server.url, **{"teacher.model": "third"}),))
+        thread.start()
+        thread.join()
+    assert len(server.calls) == 30
+    stored = [row for path in (tmp_path / "runs/summarize").glob("*/replies.jsonl") for row in rows(path)]
+    assert len(stored) == 30
+    assert all(row["tries"] == [] for row in stored)
+
+
+def test_changed_settings_never_mix(configure, tmp_path):
+    prepared_run(tmp_path / "runs", [trace(0, texts(0, 3))])
+    changes = [
+        {},
+        {"teacher.model": "another"},
+        {"teacher.sampling.temperature": 0.7},
+        {"teacher.answer": "json"},
+        {"summarize.context": "none"},
+        {"summarize.context": "previous"},
+        {"summarize.context": "previous", "summarize.previous": 1},
+        {"summarize.summary_tokens": 30},
+    ]
+    with serve(lambda c: completion('{"results": "x"}')) as server:
+        for change in changes:
+            summarize(configure(server.url, **change))
+        summarize(configure(server.url, **{"teacher.concurrency": 3, "teacher.deadline": 9}))
+    assert len(server.calls) == 3 * len(changes)
+    ids = [row["id"] for path in (tmp_path / "runs/summarize").glob("*/replies.jsonl") for row in rows(path)]
+    # The first paragraph has nothing before it and the second one paragraph, whatever `previous` is.
+    assert len(set(ids)) == 3 * len(changes) - 3
+
+
+def test_d12_d13_a_second_run_sends_what_failed_and_nothing_else(configure, tmp_path):
+    prepared_run(tmp_path / "runs", [trace(0, texts(0, 6))])
+
+    def script(call):
+        if call.paragraph.split()[1] in ("0.1", "0.4"):
+            return Answer(status=402 if "0.4" in call.paragraph else 400, body={"error": {"message": "no"}})
+        return echo(call)
+
+    strict = {"summarize.failed_share": 0.0}
+    with serve(script) as server:
+        cfg = configure(server.url, **strict)
+        with pytest.raises(UserError, match="2 of 6 paragraphs have no summary .*summarize.failed_share"):
+            summarize(cfg)
+    directory = summarize_run(cfg)
+    failures = rows(directory / "failures.jsonl")
+    assert [(row["paragraph"], row["status"], row["spent"]["requests"]) for row in failures] == [
+        (1, 400, 1),
+        (4, 402, 1),
+    ]
+    assert manifest(directory)["ended"] is None
+    gc.collect()  # the lock on the directory goes with the run that failed
+    with serve() as server:
+        summarize(configure(server.url, **strict))
+    assert sorted(call.paragraph.split()[1] for call in server.calls) == ["0.1", "0.4"]
+    assert rows(directory / "failures.jsonl") == []
+    assert [row["paragraph"] for row in rows(directory / "summaries.jsonl")] == list(range(6))
+
+
+def test_d12_a_finished_run_with_failures_goes_on_when_fewer_are_allowed(configure, tmp_path):
+    prepared_run(tmp_path / "runs", [trace(0, texts(0, 6))])
+    with serve(lambda c: Answer(status=400, body={}) if "0.2 " in c.paragraph else echo(c)) as server:
+        summarize(configure(server.url))
+        summarize(configure(server.url))
+    assert len(server.calls) == 6
+    with serve() as server:
+        summarize(configure(server.url, **{"summarize.failed_share": 0.0}))
+    assert len(server.calls) == 1
+
+
+def test_d11_summaries_are_joined_by_id_in_any_order(tmp_path):
+    path = tmp_path / "summaries.jsonl"
+    lines = [f'{{"trace": "t{t}", "paragraph": {p}, "summary": "{t}.{p}"}}\n' for t in range(3) for p in range(3)]
+    unknown = '{"trace": "t0", "paragraph": 9, "summary": "?"}\n{"trace": "gone", "paragraph": 0, "summary": "?"}\n'
+    path.write_text("".join(lines[::-1]) + unknown)
+    summaries = Summaries(path)
+    assert summaries.of("t1", 3) == {p: f"1.{p}" for p in range(3)}
+    assert summaries.of("t0", 3) == {p: f"0.{p}" for p in range(3)}
+    assert summaries.of("t7", 3) == {}
+    assert summaries.unused == 5
+
+
+def test_the_store_reads_back_by_id_and_survives_half_a_line(tmp_path):
+    path = tmp_path / "replies.jsonl"
+    store = ReplyStore(path)
+    store.extend([{"id": str(n), "summary": "é" * n} for n in range(5)])
+    store.close()
+    with open(path, "ab") as file:
+        file.write(b'{"id": "5", "summ')
+    store = ReplyStore(path)
+    assert "5" not in store
+    store.extend([{"id": "5", "summary": "again"}])
+    assert [row["id"] for row in store.read(iter(["5", "0", "9", "3"]))] == ["5", "0", "3"]
+    assert len(rows(path)) == 6
+
+
+def test_a_full_disk_stops_the_stage_in_one_sentence_and_keeps_whole_rows(configure, tmp_path, monkeypatch):
+    prepared_run(tmp_path / "runs", [trace(0, texts(0, 300))])
+    synced = os.fsync
+
+    def full_after_some(descriptor):
+        if sum(path.stat().st_size for path in (tmp_path / "runs").glob("summarize/*/replies.jsonl")) > 40_000:
+            raise OSError(28, "No space left on device")
+        synced(descriptor)
+
+    with serve(slow(0.01)) as server:
+        cfg = configure(server.url, **{"teacher.concurrency": 4})
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "fsync", full_after_some)
+            with pytest.raises(UserError, match="No space left"):
+                summarize(cfg)
+        gc.collect()
+        kept = len(rows(summarize_run(cfg) / "replies.jsonl"))
+        assert 0 < kept < 300
+        summarize(cfg)
+    assert len(rows(summarize_run(cfg) / "summaries.jsonl")) == 300
+
+
+def test_requests_a_minute_are_kept(configure, tmp_path):
+    prepared_run(tmp_path / "runs", [trace(0, texts(0, 12))])
+    with serve() as server:
+        summarize(configure(server.url, **{"teacher.requests_per_minute": 1200}))
+    times = sorted(call.time for call in server.calls)
+    assert times[-1] - times[0] >= 11 * 0.05 * 0.9
+
+
+def test_tokens_a_minute_are_kept_by_what_was_used(configure, tmp_path):
+    prepared_run(tmp_path / "runs", [trace(0, texts(0, 10))])
+    with serve() as server:
+        # 105 tokens are used by each call: 600 a second let 10 calls through in about 1.6 s.
+        started = time.monotonic()
+        summarize(configure(server.url, **{"teacher.tokens_per_minute": 36_000, "teacher.concurrency": 1}))
+    assert 0.7 < time.monotonic() - started < 4
+
+
+def test_dry_run_sends_nothing_and_prints_the_estimate(configure, tmp_path, capsys):
+    prepared_run(tmp_path / "runs", [trace(n, texts(n, 10)) for n in range(10)])
+    changes = {
+        "summarize.dry_run": True,
+        "teacher.input_price": 1.0,
+        "teacher.output_price": 2.0,
+        "teacher.requests_per_minute": 60,
+    }
+    with serve() as server:
+        summarize(configure(server.url, **changes))
+        assert server.calls == []
+    text = capsys.readouterr().out
+    assert "100 requests" in text
+    assert "1,600 answer tokens" in text
+    assert "0:01:40 h" in text
+    assert "$" in text
+
+
+def test_limit_takes_the_first_traces(configure, tmp_path):
+    prepared_run(tmp_path / "runs", [trace(n, texts(n, 10)) for n in range(10)])
+    with serve() as server:
+        cfg = configure(server.url, limit=2)
+        summarize(cfg)
+    assert {row["trace"] for row in rows(summarize_run(cfg) / "summaries.jsonl")} == {"t0", "t1"}
+
+
+KEY = "sk-very-secret-0123456789"
+
+
+def test_a_key_is_sent_and_written_nowhere(configure, tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("TEST_TEACHER_KEY", KEY)
+    prepared_run(tmp_path / "runs", [trace(0, texts(0, 4))])
+
+    def script(call):
+        if "0.2 " in call.paragraph:
+            return Answer(status=400, body={"error": {"message": f"the key {KEY} may not do this"}})
+        return echo(call)
+
+    with serve(script) as server:
+        summarize(configure(server.url, **{"teacher.api_key_env": "TEST_TEACHER_KEY"}))
+    assert all(call.headers["authorization"] == f"Bearer {KEY}" for call in server.calls)
+    with serve(lambda call: Answer(status=401, body={"error": {"message": f"bad key {KEY}"}})) as server:
+        changes = {"teacher.api_key_env": "TEST_TEACHER_KEY", "teacher.model": "other"}
+        with pytest.raises(UserError) as error:
+            summarize(configure(server.url, **changes))
+    printed = capsys.readouterr()
+    files = "".join(path.read_text() for path in tmp_path.rglob("*") if path.is_file())
+    assert KEY not in printed.out + printed.err + files + repr(error.value)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"teacher.api_key_env": KEY},
+        {"teacher.base_url": f"http://user:{KEY}@host/v1"},
+        {"teacher.base_url": f"http://host/v1?key={KEY}"},
+    ],
+)
+def test_a_key_in_the_wrong_place_is_refused_without_repeating_it(configure, tmp_path, change):
+    prepared_run(tmp_path / "runs", [trace(0, texts(0, 4))])
+    with pytest.raises(Exception, match="teacher\\.(api_key_env|base_url)") as error:
+        summarize(configure("http://host/v1", **change))
+    assert KEY not in str(error.value)
+    assert not (tmp_path / "runs/summarize").exists()
+
+
+def test_an_environment_variable_without_a_key_is_named(configure, tmp_path, monkeypatch):
+    monkeypatch.delenv("NO_SUCH_KEY", raising=False)
+    prepared_run(tmp_path / "runs", [trace(0, texts(0, 4))])
+    with serve() as server, pytest.raises(UserError, match="NO_SUCH_KEY"):
+        summarize(configure(server.url, **{"teacher.api_key_env": "NO_SUCH_KEY"}))
+
+
+def test_traces_that_are_missing_name_the_setting_and_the_command(configure):
+    with pytest.raises(UserError, match="summarize.traces=.*`python -m data_gen.prepare`"):
+        summarize(configure("http://host/v1"))
