@@ -10,7 +10,7 @@ LATEX_SPACING = re.compile(
     r"\\(?:left|right|displaystyle|quad|qquad|text|mathrm|textbf|[dt]?frac(?![a-z])|[,!;: ])|\\\\"
 )
 SIGNS = re.compile(r"[^a-z0-9+\-*/=<>^]")
-WORD = re.compile(r"[a-z]+|\d+")
+WORD = re.compile(r"[a-z]+|\d+|[+\-*/=<>^]")
 
 
 def problem_text(user: str) -> str:
