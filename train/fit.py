@@ -1,0 +1,148 @@
+"""One fine-tuning: rows and a base model in, an adapter out. The loop is that of TRL's SFTTrainer."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import torch
+from datasets import Dataset, load_from_disk
+from transformers import PreTrainedTokenizerBase, PrinterCallback, ProgressCallback, set_seed
+from trl import SFTConfig, SFTTrainer
+from trl.trainer.sft_trainer import DataCollatorForLanguageModeling
+
+from train.checkpoints import last_checkpoint, step_of
+from train.lora import Lora, adapt, finish_adapter
+from train.preflight import check_rows, describe, legible
+from train.ranks import from_first, rank, world_size
+from train.tracking import Tracking
+from train.watch import Watch
+from zoomr.loading import load
+from zoomr.runs import UserError
+
+
+def fit(config: dict[str, Any], data: Path, directory: Path) -> dict[str, Any]:
+    """Train an adapter into `directory/adapter`, going on from the last checkpoint there.
+
+    Parameters
+    ----------
+    config : dict
+        The composed configuration of configs/train.yaml.
+    data : Path
+        A finished run of data_gen.build.
+    directory : Path
+        The run directory.
+
+    Returns
+    -------
+    dict
+        Rows, tokens, supervised tokens, steps and the last losses.
+
+    Raises
+    ------
+    UserError
+        If a row cannot be trained on, or the memory does not suffice.
+    """
+    sft, model_settings = config["sft"], config["model"]
+    train, validation = (load_from_disk(str(data / split)) for split in ("train", "validation"))
+    train = train.select(range(min(len(train), config["limit"] or len(train))))
+    set_seed(config["seed"])
+    model, tokenizer = load(
+        model_settings["path"],
+        model_settings["revision"],
+        dtype=model_settings["dtype"],
+        device="cpu",
+        attn_implementation=model_settings["attn_implementation"],
+    )
+    facts = check_rows(train, tokenizer, sft["max_length"])
+    adapted = adapt(model, tokenizer, Lora(**config["lora"]))
+    checkpoint = from_first(last_checkpoint(directory / "checkpoints") if rank() == 0 else None)
+    trainer = make_trainer(adapted, tokenizer, train, validation, config, directory / "checkpoints")
+    if rank() == 0:
+        print(legible(train[0], tokenizer, colour=sys.stdout.isatty()))
+        print(describe(facts, sft, world_size()))
+        tracking = Tracking(**{name: value for name, value in config["tracker"].items() if name != "_target_"})
+        tracker = tracking.start(directory, "sft", config, step=step_of(checkpoint))
+        with tracker:
+            trainer.add_callback(Watch(tracker, step_of(checkpoint)))
+            _train(trainer, checkpoint, sft)
+    else:
+        _train(trainer, checkpoint, sft)
+    trainer.save_model(str(directory / "adapter"))
+    if rank() == 0:
+        finish_adapter(directory / "adapter", model_settings["path"], model_settings["revision"])
+    return facts.counts() | {"steps": trainer.state.global_step} | last_losses(trainer)
+
+
+def make_trainer(
+    model: Any,
+    tokenizer: PreTrainedTokenizerBase,
+    train: Dataset,
+    validation: Dataset,
+    config: dict[str, Any],
+    directory: Path,
+) -> SFTTrainer:
+    """Return TRL's trainer for rows that carry their labels; it changes neither the rows nor the tokenizer."""
+    sft = config["sft"]
+    evaluated = len(validation) > 0
+    arguments = SFTConfig(
+        output_dir=str(directory),
+        num_train_epochs=sft["epochs"],
+        max_steps=sft["max_steps"] or -1,
+        per_device_train_batch_size=sft["batch_size"],
+        per_device_eval_batch_size=sft["batch_size"],
+        gradient_accumulation_steps=sft["accumulation"],
+        learning_rate=sft["learning_rate"],
+        lr_scheduler_type=sft["schedule"],
+        warmup_steps=sft["warmup"],
+        weight_decay=sft["weight_decay"],
+        max_grad_norm=sft["max_grad_norm"],
+        train_sampling_strategy=sft["sampling"],
+        bf16=sft["bf16"],
+        gradient_checkpointing=sft["gradient_checkpointing"],
+        max_length=None,  # the default cuts rows at 1,024 tokens; check_rows has refused those over sft.max_length
+        packing=False,  # neighbours in a packed row would attend to each other
+        logging_steps=sft["log_every"],
+        eval_strategy="steps" if evaluated else "no",
+        eval_steps=sft["evaluate_every"],
+        save_strategy="steps",
+        save_steps=sft["save_every"],
+        save_total_limit=1,
+        seed=config["seed"],
+        data_seed=config["seed"],
+        report_to="none",
+        use_cpu=not torch.cuda.is_available(),
+    )
+    trainer = SFTTrainer(
+        model=model,
+        args=arguments,
+        train_dataset=train,
+        eval_dataset=validation if evaluated else None,
+        processing_class=tokenizer,
+        # Given here, since the trainer would otherwise make the end of sequence the tokenizer's padding. The id does
+        # not matter: padding is masked by position.
+        data_collator=DataCollatorForLanguageModeling(pad_token_id=tokenizer.pad_token_id or 0),
+    )
+    for callback in (ProgressCallback, PrinterCallback):
+        trainer.remove_callback(callback)
+    return trainer
+
+
+def last_losses(trainer: SFTTrainer) -> dict[str, float]:
+    """Return the last training and validation loss that were logged."""
+    history = trainer.state.log_history
+    return {
+        name: next(row[key] for row in reversed(history) if key in row)
+        for name, key in (("loss", "loss"), ("validation_loss", "eval_loss"))
+        if any(key in row for row in history)
+    }
+
+
+def _train(trainer: SFTTrainer, checkpoint: Path | None, sft: dict[str, Any]) -> None:
+    try:
+        trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
+    except torch.OutOfMemoryError as error:
+        raise UserError(
+            f"The GPU's memory does not hold a step with sft.batch_size={sft['batch_size']}, "
+            f"sft.gradient_checkpointing={sft['gradient_checkpointing']} and sft.max_length={sft['max_length']}: "
+            "lower the first or the last, set the second, or train on more GPUs (configs/accelerate/)."
+        ) from error

@@ -1,0 +1,80 @@
+"""Fine-tune the model to summarise its own paragraphs: python -m train.sft (see configs/train.yaml).
+
+Plain full-attention training on the rows of `data_gen.build`: a later token sees every earlier one. What a decoding
+policy leaves out is decided at decode time and never trained.
+"""
+
+import os
+import warnings
+from pathlib import Path
+from typing import Any
+
+from omegaconf import DictConfig, OmegaConf
+
+from configs.cli import stage
+from train.ranks import from_first, rank, world_size
+from zoomr.runs import Run, UserError, read_manifest, resolve_run
+
+# Settings that change how fast or how often something is done, not the adapter.
+WITHOUT_EFFECT = {"data", "gradient_checkpointing", "log_every", "evaluate_every", "save_every", "adherence"}
+
+
+@stage("train")
+def main(cfg: DictConfig) -> None:
+    """Train the adapter, or go on with it."""
+    data = resolve_run(cfg.sft.data, setting="sft.data", command="python -m data_gen.build")
+    config: Any = OmegaConf.to_container(cfg, resolve=True)
+    check_same_model(data, config["model"])
+    run = open_run(cfg, config, data) if rank() == 0 else None
+    if run and run.complete and world_size() == 1:
+        return run.say_done()
+    # The trainers of TRL report their use over the network as soon as they are made.
+    os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
+    # Its new name is not known to the oldest transformers that we support.
+    warnings.filterwarnings("ignore", "`gradient_checkpointing`|`is_gradient_checkpointing`", FutureWarning)
+    directory = from_first(run and not run.complete and run.dir)
+    if directory:
+        from train.fit import fit
+
+        counts = fit(config, data, directory)
+    if run and not run.complete:
+        run.finish(counts=counts, outputs=["adapter"])
+    elif run:
+        run.say_done()
+    return None
+
+
+def open_run(cfg: DictConfig, config: dict[str, Any], data: Path) -> Run:
+    """Open the run directory, named by what shapes the adapter."""
+    sft = {name: value for name, value in config["sft"].items() if name not in WITHOUT_EFFECT}
+    base = Path(cfg.model.path)
+    return Run.open(
+        cfg.paths.runs,
+        stage="sft",
+        label=cfg.model.name,
+        settings={
+            "model": {name: config["model"][name] for name in ("name", "path", "revision", "dtype")},
+            "sft": sft,
+            "lora": config["lora"],
+            "processes": world_size(),
+            "seed": cfg.seed,
+            "limit": cfg.limit,
+        },
+        inputs={"sft.data": data} | ({"model.path": base} if base.is_dir() else {}),
+        config=config,
+        next_command=f"python -m train.export preset={cfg.preset.name}",
+    )
+
+
+def check_same_model(data: Path, model: dict[str, Any]) -> None:
+    """Refuse rows that were cut into the tokens of another model."""
+    built_for = read_manifest(data)["config"]["model"]["name"]
+    if built_for != model["name"]:
+        raise UserError(
+            f"sft.data={data} holds token ids of model={built_for}, not of {model['name']}: "
+            f"run `python -m data_gen.build` with the same model, or name another directory."
+        )
+
+
+if __name__ == "__main__":
+    main()

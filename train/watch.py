@@ -1,0 +1,73 @@
+"""Follow a training: a bar with rate and time left, and the figures of each log to the tracker."""
+
+import resource
+import time
+from typing import Any
+
+import torch
+from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+
+from train.tracking import Tracker
+from zoomr.runs import progress
+
+# What the trainer calls a figure, and what it is.
+TRAIN = {
+    "loss": "loss",
+    "grad_norm": "gradient_norm",
+    "learning_rate": "learning_rate",
+    "mean_token_accuracy": "token_accuracy",
+    "epoch": "epoch",
+}
+EVAL = {"eval_loss": "loss", "eval_mean_token_accuracy": "token_accuracy"}
+
+
+class Watch(TrainerCallback):
+    """Bar and tracker of one training.
+
+    Parameters
+    ----------
+    tracker : Tracker
+        Gets the figures of training and of evaluation, each with the optimizer step.
+    step : int
+        The step that a resumed training starts at.
+    """
+
+    def __init__(self, tracker: Tracker, step: int) -> None:
+        self.tracker = tracker
+        self.start = step
+        self.tokens, self.time = 0.0, time.perf_counter()
+
+    def on_train_begin(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
+        """Open the bar."""
+        self.bar = progress(total=state.max_steps, initial=self.start, unit="step", description="sft")
+
+    def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
+        """Move the bar."""
+        self.bar.update(state.global_step - self.bar.n)
+
+    def on_log(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, logs: Any = None, **_: Any
+    ) -> None:
+        """Pass the figures on."""
+        if "loss" in logs:
+            now = time.perf_counter()
+            figures = {name: logs[key] for key, name in TRAIN.items() if key in logs}
+            figures["tokens_per_s"] = (logs["num_tokens"] - self.tokens) / (now - self.time)
+            figures["memory_gib"] = memory() / 2**30
+            self.tokens, self.time = logs["num_tokens"], now
+            self.bar.set_postfix(loss=f"{logs['loss']:.3f}", refresh=False)
+            self.tracker.log("train", state.global_step, figures)
+        elif "eval_loss" in logs:
+            self.tracker.log("eval", state.global_step, {name: logs[key] for key, name in EVAL.items() if key in logs})
+            self.time = time.perf_counter()
+
+    def on_train_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
+        """Close the bar."""
+        self.bar.close()
+
+
+def memory() -> int:
+    """Peak bytes of the GPU's allocator, or of the process where there is no GPU."""
+    if torch.cuda.is_available():
+        return torch.cuda.max_memory_allocated()
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
