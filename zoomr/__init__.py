@@ -20,6 +20,7 @@ _HOMES = {
     "teacher_forced": "zoomr.forcing",
     "load": "zoomr.loading",
     "Full": "zoomr.policies",
+    "FullOffload": "zoomr.policies",
     "ZoomR": "zoomr.policies",
     "SumR": "zoomr.policies",
     "StreamingLLM": "zoomr.policies",

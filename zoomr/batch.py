@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, Literal, cast, get_args
 
 import torch
 
@@ -17,11 +17,24 @@ from zoomr.policies import Evicting, Needs, Policy, Recalling
 from zoomr.prefill import Prefiller
 from zoomr.results import Status, repeats
 from zoomr.rows import ActiveMeter, Request, Row
+from zoomr.runs import UserError
 from zoomr.sampling import Chooser
 from zoomr.segments import SegmentTracker
-from zoomr.stores import MaskStore, group_counts
+from zoomr.stores import (
+    EvictStore,
+    LayerwiseStore,
+    MaskStore,
+    RecallStore,
+    SlotEvictStore,
+    SlotStore,
+    Store,
+    StoreSize,
+    group_counts,
+)
 from zoomr.trace import Trace
 
+Mode = Literal["gather", "mask"]
+Residency = Literal["active", "layerwise"]
 TokenCallback = Callable[[int, int, int], None]
 
 
@@ -33,7 +46,8 @@ class Plan:
     boundaries: frozenset[int]
     stop_ids: frozenset[int]
     delimiters: tuple[int | None, int | None]
-    mode: str
+    mode: Mode = "gather"
+    residency: Residency = "active"
     trace: Trace | None = None
     token_callback: TokenCallback | None = None
 
@@ -59,8 +73,8 @@ class Batch:
         policy, shape, device = plan.policy, kv_shape(model.config), model.device
         attention = Needs.ATTENTION in policy.needs
         model.set_attn_implementation("zoomr")
-        groups = group_counts(policy.scope, shape)
-        self.store = MaskStore(shape, size, groups, model.dtype, device, ledger=attention)
+        store = make_store(plan, StoreSize(shape, size, model.dtype, device))
+        self.store = store
         self.observer = StepObserver(self.store, shape.layers, attention)
         self.cache = store_cache(self.store, shape.layers)
         self.prefill = Prefiller(model, attention)
@@ -69,9 +83,12 @@ class Batch:
         if policy.recalls:
             recalling = cast(Recalling, policy)
             rotary = model.get_decoder().rotary_emb if recalling.pre_rope else None
-            self.control = RecallControl(recalling, self.store, self.observer, shape, size, device, rotary, plan.trace)
+            recall_store = cast(RecallStore, store)
+            self.control = RecallControl(
+                recalling, recall_store, self.observer, shape, size, device, rotary, plan.trace
+            )
         else:
-            self.control = EvictionControl(cast(Evicting, policy), self.store, device)
+            self.control = EvictionControl(cast(Evicting, policy), cast(EvictStore, store), device)
         self.rows: list[Row] = []
 
     @property
@@ -143,6 +160,31 @@ class Batch:
                 part.move(last, place)
             self.rows[place] = self.rows[last]
         self.rows.pop()
+
+
+def make_store(plan: Plan, size: StoreSize) -> Store:
+    """The store for a plan's mode, residency and policy.
+
+    Raises
+    ------
+    UserError
+        An unknown mode or residency, or a residency that the policy does not have.
+    """
+    policy = plan.policy
+    groups = group_counts(policy.scope, size.shape)
+    ledger = Needs.ATTENTION in policy.needs
+    if plan.mode not in get_args(Mode) or plan.residency not in get_args(Residency):
+        raise UserError(
+            f"mode must be gather or mask and residency active or layerwise, not {plan.mode}, {plan.residency}"
+        )
+    layerwise = policy.offloads or plan.residency == "layerwise"
+    if layerwise and not (policy.recalls or policy.offloads):
+        raise UserError(f"residency: {type(policy).__name__} keeps its KVs on the device; use residency=active")
+    if plan.mode == "mask":
+        return MaskStore(size, groups, ledger)
+    if layerwise:
+        return LayerwiseStore(size)
+    return SlotStore(size) if policy.recalls else SlotEvictStore(size, groups, ledger)
 
 
 def serve(batch: Batch, requests: Iterable[Request]) -> Iterator[tuple[Row, Status]]:

@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from zoomr.batch import Batch, Plan, serve
-from zoomr.loop import Mode, Prompt, token_ids
+from zoomr.batch import Batch, Mode, Plan, Residency, serve
+from zoomr.loop import Prompt, token_ids
 from zoomr.policies import Policy
 from zoomr.results import Usage
 from zoomr.rows import Request
@@ -91,7 +91,8 @@ def teacher_forced(
     *,
     policy: Policy,
     batch_size: int = 8,
-    mode: Mode = "mask",
+    mode: Mode = "gather",
+    residency: Residency = "active",
     boundaries: Iterable[int] | None = None,
     trace: Trace | None = None,
     keep_logits: bool = False,
@@ -100,7 +101,7 @@ def teacher_forced(
 
     Parameters
     ----------
-    model, tokenizer, prompts, policy, batch_size, mode, boundaries, trace
+    model, tokenizer, prompts, policy, batch_size, mode, residency, boundaries, trace
         See `generate`.
     continuations : sequence of token-id lists
         One a prompt, not empty.
@@ -120,6 +121,7 @@ def teacher_forced(
         stop_ids=frozenset(),
         delimiters=delimiter_ids(tokenizer),
         mode=mode,
+        residency=residency,
         trace=trace,
     )
     targets = [list(continuation) for continuation in continuations]

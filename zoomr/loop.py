@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Literal
+from typing import Any
 
-from zoomr.batch import Batch, Plan, TokenCallback, serve
+from zoomr.batch import Batch, Mode, Plan, Residency, TokenCallback, serve
 from zoomr.policies import Policy
 from zoomr.results import Generation
 from zoomr.rows import Request
@@ -15,7 +15,6 @@ from zoomr.segments import boundary_table, delimiter_ids
 from zoomr.trace import Trace
 
 Prompt = str | Sequence[int] | Sequence[dict]
-Mode = Literal["mask"]
 
 
 def generate(
@@ -31,7 +30,8 @@ def generate(
     seed: int = 0,
     seeds: Sequence[int] | None = None,
     batch_size: int = 8,
-    mode: Mode = "mask",
+    mode: Mode = "gather",
+    residency: Residency = "active",
     boundaries: Iterable[int] | None = None,
     stop_ids: Iterable[int] | None = None,
     trace: Trace | None = None,
@@ -57,8 +57,10 @@ def generate(
         One seed from which every sample's own is derived, or one a sample, prompt by prompt.
     batch_size : int
         Rows decoded together. It does not change what a row samples, but in half precision rounding may.
-    mode : "mask"
-        The full cache with a mask.
+    mode : "gather" or "mask"
+        Evict and offload for real, or keep the full cache and mask it. The outcome is the same.
+    residency : "active" or "layerwise"
+        Where a recalling policy's active KVs are: on the device, or on the host and fetched layer by layer.
     boundaries : iterable of int or None
         Token ids that are semantic boundaries; by default those of `boundary_table(tokenizer)`.
     stop_ids : iterable of int or None
@@ -91,6 +93,7 @@ def generate(
         seeds=seeds,
         batch_size=batch_size,
         mode=mode,
+        residency=residency,
         boundaries=boundaries,
         stop_ids=stop_ids,
         trace=trace,
@@ -112,7 +115,8 @@ def stream(
     seed: int = 0,
     seeds: Sequence[int] | None = None,
     batch_size: int = 8,
-    mode: Mode = "mask",
+    mode: Mode = "gather",
+    residency: Residency = "active",
     boundaries: Iterable[int] | None = None,
     stop_ids: Iterable[int] | None = None,
     trace: Trace | None = None,
@@ -129,6 +133,7 @@ def stream(
         stop_ids=frozenset(end_ids(model, tokenizer) if stop_ids is None else stop_ids),
         delimiters=delimiter_ids(tokenizer),
         mode=mode,
+        residency=residency,
         trace=trace,
         token_callback=token_callback,
     )

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 
-from zoomr.policies.base import Evicting, SlotView, drop_lowest
+from zoomr.policies.base import Evicting, SlotView, lowest_slots
 from zoomr.rows import Row
+from zoomr.stores import EvictStore
 
 
 class EvictionControl:
@@ -21,7 +20,7 @@ class EvictionControl:
     device
     """
 
-    def __init__(self, policy: Evicting, store: Any, device: torch.device):
+    def __init__(self, policy: Evicting, store: EvictStore, device: torch.device):
         self.policy, self.store, self.device = policy, store, device
         self.budget = policy.tokens
 
@@ -64,7 +63,7 @@ class EvictionControl:
             prompt=torch.tensor([row.prompt for row in rows], device=self.device)[None, :, None, None],
             ledger=ledger,
         )
-        self.store.keep(indices, drop_lowest(self.policy, view, number))
+        self.store.drop(indices, lowest_slots(self.policy, view, number))
         for row in rows:
             row.held -= number
             row.refreshes += 1

@@ -13,6 +13,7 @@ from zoomr.policies.base import Needs, Recalling, RefreshView
 from zoomr.rotary import unrotated_mean
 from zoomr.rows import Row
 from zoomr.selection import label_positions, mean_key
+from zoomr.stores import RecallStore
 from zoomr.trace import Refresh, Trace
 
 BEYOND = torch.iinfo(torch.int64).max
@@ -41,7 +42,7 @@ class RecallControl:
     def __init__(
         self,
         policy: Recalling,
-        store: Any,
+        store: RecallStore,
         observer: StepObserver,
         shape: KVShape,
         batch: int,

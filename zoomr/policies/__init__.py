@@ -1,7 +1,7 @@
 """The methods. One file each; a policy's fields are its hyper-parameters."""
 
 from zoomr.policies.base import Evicting, Needs, Recalling, RefreshView, Selection, SlotView
-from zoomr.policies.full import Full
+from zoomr.policies.full import Full, FullOffload
 from zoomr.policies.h2o import H2O
 from zoomr.policies.oracle_zoom import OracleZoom
 from zoomr.policies.random_zoom import RandomZoom
@@ -16,6 +16,7 @@ __all__ = [
     "H2O",
     "Evicting",
     "Full",
+    "FullOffload",
     "Needs",
     "OracleZoom",
     "Policy",

@@ -83,6 +83,7 @@ class Recalling(Protocol):
     """A policy whose dropped KVs may come back."""
 
     recalls: ClassVar[bool]
+    offloads: ClassVar[bool]
     needs: ClassVar[Needs]
     scope: ClassVar[Scope]
     window: int
@@ -126,6 +127,7 @@ class Evicting(Protocol):
     """A policy that drops KVs for good, to stay within a budget (None: no limit)."""
 
     recalls: ClassVar[bool]
+    offloads: ClassVar[bool]
     needs: ClassVar[Needs]
     scope: ClassVar[Scope]
     interval: int
@@ -144,9 +146,9 @@ class Evicting(Protocol):
         """The slots' worth, float, (Lg, R, Hg, S) or a shape that broadcasts to it: the lowest are dropped first."""
 
 
-def drop_lowest(policy: Evicting, view: SlotView, number: int) -> Tensor:
-    """What remains when every group drops its `number` lowest slots, (Lg, R, Hg, S) bool."""
+def lowest_slots(policy: Evicting, view: SlotView, number: int) -> Tensor:
+    """The `number` slots of lowest rank that each group may drop, (Lg, R, Hg, number) int64."""
     free = view.present & ~policy.spared(view)
-    worth = policy.rank(view).expand(free.shape).masked_fill(~free, float("inf"))
-    lowest = worth.argmin(-1, keepdim=True) if number == 1 else worth.topk(number, largest=False).indices
-    return view.present.clone().scatter_(-1, lowest, torch.zeros_like(lowest, dtype=torch.bool))
+    worth = policy.rank(view)
+    worth = torch.where(free, worth, torch.inf)
+    return worth.argmin(-1, keepdim=True) if number == 1 else worth.topk(number, largest=False).indices

@@ -28,6 +28,7 @@ class Budgeted:
     protect_prompt: bool = False
 
     recalls: ClassVar[bool] = False
+    offloads: ClassVar[bool] = False
     needs: ClassVar[Needs] = Needs.NOTHING
     scope: ClassVar[Scope] = "shared"
     interval: ClassVar[int] = 1

@@ -1,4 +1,4 @@
-"""The full cache."""
+"""The full cache, on the device or offloaded."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ class Full:
     """Drop nothing."""
 
     recalls: ClassVar[bool] = False
+    offloads: ClassVar[bool] = False
     needs: ClassVar[Needs] = Needs.NOTHING
     scope: ClassVar[Scope] = "shared"
     interval: ClassVar[int] = 1
@@ -32,3 +33,10 @@ class Full:
     def rank(self, view: SlotView) -> Tensor:
         """All the same."""
         return torch.zeros_like(view.positions, dtype=torch.float32)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FullOffload(Full):
+    """Drop nothing, and keep all KVs on the host: two layers at a time are on the device."""
+
+    offloads: ClassVar[bool] = True

@@ -33,6 +33,7 @@ class Windowed:
     every: int | None = None
 
     recalls: ClassVar[bool] = True
+    offloads: ClassVar[bool] = False
     scope: ClassVar[Scope] = "shared"
 
     def due(self, row: RowClock) -> bool:

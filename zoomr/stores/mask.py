@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from zoomr.compat import KVShape
+from zoomr.stores.base import StoreSize, grown
 
 
 class MaskStore:
@@ -13,37 +13,23 @@ class MaskStore:
 
     Parameters
     ----------
-    shape : KVShape
-    batch : int
-        Most rows at a time.
+    size : StoreSize
     groups : (int, int)
         Number of choices over layers and KV heads.
-    dtype, device
-        Of the model.
     ledger : bool
         Keep a sum of attention weights for every slot, (L, B, H, S) in fp32.
-    block : int
-        The buffer grows in multiples of this many slots.
     """
 
-    def __init__(
-        self,
-        shape: KVShape,
-        batch: int,
-        groups: tuple[int, int],
-        dtype: torch.dtype,
-        device: torch.device,
-        ledger: bool = False,
-        block: int = 256,
-    ):
-        self.block = block
-        self.kv = torch.zeros(2, shape.layers, batch, shape.kv_heads, 0, shape.head_dim, dtype=dtype, device=device)
-        self.valid = torch.zeros(groups[0], batch, groups[1], 0, dtype=torch.bool, device=device)
-        self.ledger = torch.zeros(shape.layers, batch, shape.kv_heads, 0, device=device) if ledger else None
-        self.lengths = [0] * batch
-        self.whole = [True] * batch
+    def __init__(self, size: StoreSize, groups: tuple[int, int] = (1, 1), ledger: bool = False):
+        self.size, self.device = size, size.device
+        shape = size.shape
+        self.kv = size.empty(shape.layers)
+        self.valid = torch.zeros(groups[0], size.batch, groups[1], 0, dtype=torch.bool, device=self.device)
+        self.ledger = torch.zeros(shape.layers, size.batch, shape.kv_heads, 0, device=self.device) if ledger else None
+        self.lengths = [0] * size.batch
+        self.whole = [True] * size.batch
         self.longest = 0
-        self.device = device
+        self._mask: Tensor | None = None
 
     def admit(self, row: int, keys: list[Tensor], values: list[Tensor], ledger: Tensor | None = None) -> None:
         """See `Store.admit`."""
@@ -51,7 +37,7 @@ class MaskStore:
         self._reserve(length)
         for layer, pair in enumerate(zip(keys, values, strict=True)):
             for part, tensor in enumerate(pair):
-                self.kv[part, layer, row, :, :length] = tensor
+                self.kv[layer, part, row, :, :length] = tensor
         self.valid[:, row] = False
         self.valid[:, row, :, :length] = True
         if self.ledger is not None and ledger is not None:
@@ -83,9 +69,10 @@ class MaskStore:
     def write(self, layer: int, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
         """See `Store.write`."""
         rows, length = keys.shape[0], self.longest + 1
-        self.kv[0, layer][self._rows, :, self._slots] = keys[:, :, 0]
-        self.kv[1, layer][self._rows, :, self._slots] = values[:, :, 0]
-        return self.kv[0, layer, :rows, :, :length], self.kv[1, layer, :rows, :, :length]
+        held = self.kv[layer]
+        held[0][self._rows, :, self._slots] = keys[:, :, 0]
+        held[1][self._rows, :, self._slots] = values[:, :, 0]
+        return held[0, :rows, :, :length], held[1, :rows, :, :length]
 
     def mask(self, layer: int) -> Tensor | None:
         """See `Store.mask`."""
@@ -94,48 +81,54 @@ class MaskStore:
         return self._mask[min(layer, self._mask.shape[0] - 1)]
 
     def add_attention(self, layer: int, weights: Tensor) -> None:
-        """Add a step's attention weights (n, H, S) to the ledger."""
+        """See `Store.add_attention`."""
         assert self.ledger is not None
         self.ledger[layer, : weights.shape[0], :, : weights.shape[2]] += weights
 
     def install(self, rows: list[int], active: Tensor) -> list[int]:
-        """Attend to `active` (R, T), by absolute position, from the next step on; returns each row's bytes moved."""
-        index = torch.tensor(rows, device=self.device)
-        self.valid[0, index, 0, : active.shape[1]] = active
-        for row in rows:
-            self.whole[row] = False
+        """See `RecallStore.install`."""
+        self.valid[0, rows, 0, : active.shape[1]] = active
+        self._reduced(rows)
         return [0] * len(rows)
 
     def keys_of(self, row: int, start: int, stop: int) -> Tensor:
-        """Keys of the positions from `start` to `stop`, (L, H, n, d)."""
-        return self.kv[0, :, row, :, start:stop]
+        """See `RecallStore.keys_of`."""
+        return self.kv[:, 0, row, :, start:stop]
 
     def all_keys(self, rows: list[int], length: int) -> Tensor:
-        """Keys of the first `length` positions, (L, R, H, length, d)."""
-        return self.kv[0][:, rows, :, :length]
+        """See `RecallStore.all_keys`."""
+        return self.kv[:, 0, rows, :, :length]
 
     def slots(self, rows: list[int]) -> tuple[Tensor, Tensor, Tensor | None]:
-        """Positions (1, 1, 1, S), presence (Lg, R, Hg, S) and ledger (L, R, H, S) of the slots in use."""
+        """See `EvictStore.slots`."""
         length = max(self.lengths[row] for row in rows)
         index = slice(0, len(rows)) if rows == list(range(len(rows))) else rows
         positions = torch.arange(length, device=self.device)[None, None, None]
         ledger = None if self.ledger is None else self.ledger[:, index, :, :length]
         return positions, self.valid[:, index, :, :length], ledger
 
-    def keep(self, rows: list[int], kept: Tensor) -> None:
-        """Attend only to `kept` (Lg, R, Hg, S) of the slots in use, as many in each group."""
-        index = slice(0, len(rows)) if rows == list(range(len(rows))) else rows
-        self.valid[:, index, :, : kept.shape[3]] = kept
+    def drop(self, rows: list[int], lowest: Tensor) -> None:
+        """See `EvictStore.drop`."""
+        layers, _, heads, _ = lowest.shape
+        layer = torch.arange(layers, device=self.device)[:, None, None, None]
+        head = torch.arange(heads, device=self.device)[None, None, :, None]
+        row = torch.tensor(rows, device=self.device)[None, :, None, None]
+        self.valid[layer, row, head, lowest] = False
+        self._reduced(rows)
+
+    def tensors(self) -> dict[str, list[Tensor]]:
+        """See `Store.tensors`."""
+        return {"device": [self.kv], "host": []}
+
+    def _reduced(self, rows: list[int]) -> None:
         for row in rows:
             self.whole[row] = False
 
     def _reserve(self, slots: int) -> None:
-        capacity = self.kv.shape[4]
-        if slots <= capacity:
+        present = self.kv.shape[4]
+        if slots <= present:
             return
-        extra = -(-max(slots - capacity, capacity // 4) // self.block) * self.block
-        pad = torch.nn.functional.pad
-        self.kv = pad(self.kv, (0, 0, 0, extra))
-        self.valid = pad(self.valid, (0, extra))
+        capacity = self.size.capacity(slots, present)
+        self.kv, self.valid = grown(self.kv, capacity, 4), grown(self.valid, capacity, 3)
         if self.ledger is not None:
-            self.ledger = pad(self.ledger, (0, extra))
+            self.ledger = grown(self.ledger, capacity, 3)
