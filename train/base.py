@@ -1,0 +1,153 @@
+"""Train the micro preset's base model: python -m train.base --out train/micro_base
+
+A model that only ever reads ledgers stalls with the look-ups unlearnt: copying in order, and guessing among the values
+it has seen, are shortcuts. So two drills without shortcuts come first and stay in the mix, and while they last the
+lower layers must also tell which tokens came one, two and three before, the raw material of a look-up. The model never
+sees a summary.
+"""
+
+import argparse
+import json
+import time
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import torch
+from torch.nn.functional import cross_entropy, rms_norm
+from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+
+from data_gen.ledger import rows
+from data_gen.ledger.tokens import ledger_tokenizer
+from train.lessons import IGNORE, Curriculum, Lessons
+from zoomr import Full, generate
+from zoomr.prompts import render_prompt
+from zoomr.runs import progress, sha256
+from zoomr.runs.provenance import commit, versions
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Everything that shapes the base model."""
+
+    layers: int = 4
+    width: int = 128
+    inner: int = 384
+    heads: int = 4
+    kv_heads: int = 2
+    init_std: float = 0.05
+    learning_rate: float = 3e-3
+    warmup: int = 50
+    hint_weight: float = 0.3
+    seed: int = 0
+    curriculum: Curriculum = field(default_factory=Curriculum)
+
+
+class Hints(torch.nn.Module):
+    """Linear probes that must tell the token 1 back after layer 1, and 2 and 3 back after layer 2."""
+
+    BACK_AND_LAYER = ((1, 1), (2, 2), (3, 2))
+
+    def __init__(self, width: int, vocabulary: int) -> None:
+        super().__init__()
+        self.probes = torch.nn.ModuleList(torch.nn.Linear(width, vocabulary, bias=False) for _ in self.BACK_AND_LAYER)
+
+    def forward(self, hidden: tuple[torch.Tensor, ...], ids: torch.Tensor) -> torch.Tensor:
+        """Return the summed cross-entropy of the probes; hidden states (B, T, D) by layer, ids (B, T)."""
+        loss = hidden[0].new_zeros(())
+        for probe, (back, layer) in zip(self.probes, self.BACK_AND_LAYER, strict=True):
+            logits = probe(rms_norm(hidden[layer], hidden[layer].shape[-1:]))[:, back:]
+            loss = loss + cross_entropy(logits.flatten(0, 1), ids[:, :-back].flatten())
+        return loss
+
+
+def new_model(recipe: Recipe, tokenizer: PreTrainedTokenizerFast) -> LlamaForCausalLM:
+    """Return an untrained Llama of the recipe's shape."""
+    return LlamaForCausalLM(
+        LlamaConfig(
+            vocab_size=len(tokenizer),
+            hidden_size=recipe.width,
+            intermediate_size=recipe.inner,
+            num_hidden_layers=recipe.layers,
+            num_attention_heads=recipe.heads,
+            num_key_value_heads=recipe.kv_heads,
+            initializer_range=recipe.init_std,
+            max_position_embeddings=tokenizer.model_max_length,
+            tie_word_embeddings=False,
+            bos_token_id=tokenizer.bos_token_id,
+            eos_token_id=tokenizer.eos_token_id,
+            pad_token_id=tokenizer.pad_token_id,
+        )
+    )
+
+
+def train(recipe: Recipe, tokenizer: PreTrainedTokenizerFast) -> LlamaForCausalLM:
+    """Train from nothing; the learning rate warms up, holds through the drills, then falls to a twentieth."""
+    torch.manual_seed(recipe.seed)
+    model = new_model(recipe, tokenizer)
+    hints = Hints(recipe.width, len(tokenizer))
+    plan = recipe.curriculum
+    lessons = Lessons(plan, tokenizer, recipe.seed)
+    parameters = [*model.parameters(), *hints.parameters()]
+    optimizer = torch.optim.AdamW(parameters, lr=recipe.learning_rate, betas=(0.9, 0.98), weight_decay=0.01)
+    warmup = torch.optim.lr_scheduler.LinearLR(optimizer, 0.02, 1.0, recipe.warmup)
+    hold = torch.optim.lr_scheduler.ConstantLR(optimizer, 1.0)
+    cosine = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, plan.ledger_steps, recipe.learning_rate / 20)
+    schedule = torch.optim.lr_scheduler.SequentialLR(optimizer, [warmup, hold, cosine], [recipe.warmup, plan.drills])
+    bar = progress(range(plan.steps), unit="step", description="base")
+    for step in bar:
+        ids, labels = lessons.batch(step)
+        output = model(ids, output_hidden_states=step < plan.drills)
+        logits, targets = output.logits[:, :-1].flatten(0, 1), labels[:, 1:].flatten()
+        loss = total = cross_entropy(logits, targets, ignore_index=IGNORE)
+        if step < plan.drills:
+            total = loss + recipe.hint_weight * hints(output.hidden_states, ids)
+        optimizer.zero_grad()
+        total.backward()
+        torch.nn.utils.clip_grad_norm_(parameters, 1.0)
+        optimizer.step()
+        schedule.step()
+        if step % 50 == 0:
+            known = targets != IGNORE
+            accuracy = (logits.argmax(-1) == targets)[known].float().mean()
+            bar.set_postfix(loss=f"{loss.item():.3f}", accuracy=f"{accuracy.item():.4f}")
+    return model.eval()
+
+
+def answer_accuracy(model: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast, size: int, count: int) -> float:
+    """Share of validation problems with `size` entries whose greedy, free-running solution ends in the right box."""
+    drawn = list(rows("validation", count, [size], seed=size))
+    prompts = [render_prompt(tokenizer, row["system"], row["conversations"][0]["value"]) for row in drawn]
+    solutions = generate(model, tokenizer, prompts, policy=Full(), max_new_tokens=100 * size, batch_size=50)
+    boxes = [rf"\boxed{{{row['answer']}}}" for row in drawn]
+    return sum(box in solution.text for box, solution in zip(boxes, solutions, strict=True)) / count
+
+
+def main() -> None:
+    """Train, save, and write the numbers that the card quotes."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, default=Path("train/micro_base"))
+    parser.add_argument("--problems", type=int, default=100, help="validation problems of each length")
+    options = parser.parse_args()
+    recipe, tokenizer = Recipe(), ledger_tokenizer()
+    started = time.monotonic()
+    model = train(recipe, tokenizer)
+    minutes = (time.monotonic() - started) / 60
+    model.save_pretrained(options.out)
+    tokenizer.save_pretrained(options.out)
+    lengths = recipe.curriculum.lengths
+    card = {
+        "recipe": asdict(recipe),
+        "parameters": model.num_parameters(),
+        "minutes": round(minutes, 1),
+        "problems_a_length": options.problems,
+        "accuracy_by_entries": {size: answer_accuracy(model, tokenizer, size, options.problems) for size in lengths},
+        "weights_sha256": sha256(options.out / "model.safetensors"),
+        "commit": commit(),
+        "versions": versions(),
+    }
+    (options.out / "training.json").write_text(json.dumps(card, indent=2) + "\n")
+    print(json.dumps(card["accuracy_by_entries"]))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,123 @@
+"""What the base model of the micro preset is taught: two drills without shortcuts, then ledgers."""
+
+import random
+from dataclasses import dataclass
+
+import torch
+from transformers import PreTrainedTokenizerFast
+
+from data_gen.ledger import rows
+from data_gen.ledger.world import NAMES
+from zoomr.prompts import render_row
+
+IGNORE = -100
+
+Batch = tuple[torch.Tensor, torch.Tensor]
+
+
+@dataclass(frozen=True)
+class Curriculum:
+    """Sizes of the lessons.
+
+    Attributes
+    ----------
+    induction_steps, recall_steps, ledger_steps : int
+        Optimizer steps of the three parts, in this order.
+    drill_tokens, ledger_tokens : int
+        Tokens a step, about.
+    lengths : tuple of int
+        Numbers of entries of the ledgers; a count that is left out here is not learnt.
+    drill_share : float
+        Share of drills that stays among the ledgers.
+    """
+
+    induction_steps: int = 400
+    recall_steps: int = 300
+    ledger_steps: int = 2400
+    drill_tokens: int = 2048
+    ledger_tokens: int = 4096
+    lengths: tuple[int, ...] = tuple(range(4, 17))
+    drill_share: float = 0.15
+
+    @property
+    def drills(self) -> int:
+        """Steps before the first ledger."""
+        return self.induction_steps + self.recall_steps
+
+    @property
+    def steps(self) -> int:
+        """All steps."""
+        return self.drills + self.ledger_steps
+
+
+class Lessons:
+    """Batches of token ids (B, T) and labels (B, T), drawn from a seed."""
+
+    def __init__(self, curriculum: Curriculum, tokenizer: PreTrainedTokenizerFast, seed: int) -> None:
+        self.curriculum, self.tokenizer, self.seed = curriculum, tokenizer, seed
+        self.rng = random.Random(f"lessons {seed}")
+        self.digits = [tokenizer.convert_tokens_to_ids(str(digit)) for digit in range(10)]
+        self.names = [tokenizer.convert_tokens_to_ids(f" {name}:") for name in NAMES]
+        self.stop = tokenizer.convert_tokens_to_ids(".")
+        self.ledgers_drawn = 0
+
+    def batch(self, step: int) -> Batch:
+        """Return the batch of a step."""
+        if step < self.curriculum.induction_steps:
+            return self.induction(length=64)
+        if step < self.curriculum.drills:
+            return self.recall(length=self.rng.choice([64, 128, 256]))
+        if self.rng.random() < self.curriculum.drill_share:
+            return self.rng.choice([self.induction, self.recall])(length=512)
+        return self.ledger()
+
+    def induction(self, length: int) -> Batch:
+        """Random segments of names and digits that come back in random order; every token is learnt."""
+        batch = []
+        for _ in range(self.curriculum.drill_tokens // length):
+            size, count = self.rng.randint(3, 10), self.rng.randint(2, max(3, length // 32))
+            segments = [self.rng.choices(self.names + self.digits, k=size) for _ in range(count)]
+            row: list[int] = []
+            while len(row) < length:
+                row += self.rng.choice(segments)
+            batch.append(row[:length])
+        return torch.tensor(batch), torch.tensor(batch)
+
+    def recall(self, length: int) -> Batch:
+        """Names and three-digit values, asked again in another order; only what can be known is learnt."""
+        batch, labels = [], []
+        for _ in range(self.curriculum.drill_tokens // length):
+            names = self.rng.sample(self.names, self.rng.randint(2, max(3, length // 20)))
+            values = {name: self.rng.choices(self.digits, k=3) for name in names}
+            told: set[int] = set()
+            row: list[int] = []
+            target: list[int] = []
+            while len(row) < length:
+                name = self.rng.choice(names)
+                # A ledger says the name twice before it recalls a value.
+                mention = [name, name] if name in told else [name]
+                row += [*mention, *values[name], self.stop]
+                known = values[name] if name in told else [IGNORE] * 3
+                target += [*([IGNORE] * len(mention)), *known, self.stop]
+                told.add(name)
+            batch.append(row[:length])
+            labels.append(target[:length])
+        return torch.tensor(batch), torch.tensor(labels)
+
+    def ledger(self) -> Batch:
+        """Ledgers of one length with their reasoning; the assistant's tokens are learnt."""
+        size = self.rng.choice(self.curriculum.lengths)
+        batch: list[list[int]] = []
+        labels = []
+        while not batch or (len(batch) + 1) * len(batch[0]) <= self.curriculum.ledger_tokens:
+            row = next(rows(f"base{self.ledgers_drawn}", 1, [size], self.seed))
+            self.ledgers_drawn += 1
+            user, assistant = (turn["value"] for turn in row["conversations"])
+            ids, prompt = render_row(self.tokenizer, row["system"], user, assistant)
+            batch.append(ids)
+            labels.append([IGNORE] * prompt + ids[prompt:])
+        width = max(map(len, batch))
+        pad = self.tokenizer.pad_token_id
+        ids_padded = [ids + [pad] * (width - len(ids)) for ids in batch]
+        labels_padded = [row + [IGNORE] * (width - len(row)) for row in labels]
+        return torch.tensor(ids_padded), torch.tensor(labels_padded)
