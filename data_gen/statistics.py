@@ -2,6 +2,7 @@
 
 import json
 import statistics
+from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable
 
@@ -9,7 +10,7 @@ from data_gen.page import histogram, page, table
 
 
 class Statistics:
-    """Collects lengths while traces pass; keeps one integer a paragraph.
+    """Collects lengths while traces pass; keeps four bytes a paragraph.
 
     Parameters
     ----------
@@ -19,11 +20,14 @@ class Statistics:
 
     def __init__(self, count: Callable[[str], int]) -> None:
         self.count = count
-        self.series: dict[str, list[int]] = {
-            "blank-line pieces a trace": [],
-            "paragraphs a trace": [],
-            "tokens a blank-line piece": [],
-            "tokens a paragraph": [],
+        self.series = {
+            name: array("i")
+            for name in (
+                "blank-line pieces a trace",
+                "paragraphs a trace",
+                "tokens a blank-line piece",
+                "tokens a paragraph",
+            )
         }
 
     @property

@@ -4,6 +4,7 @@ import hashlib
 import heapq
 import html
 import json
+from array import array
 from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -44,8 +45,8 @@ class Validation:
         self.dropped: Counter[str] = Counter()
         self.warnings: list[str] = []
         self.cut = 0
-        self.series: dict[str, list[int]] = {
-            name: []
+        self.series = {
+            name: array("i")
             for name in (
                 "tokens a row",
                 "prompt tokens a row",

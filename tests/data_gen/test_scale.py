@@ -1,0 +1,90 @@
+"""Scale: the ideal rate at high concurrency, and a resume that passes over what is done at once."""
+
+import os
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import hydra
+import openai  # noqa: F401  (its import would count against the rate)
+
+from data_gen.store import ReplyStore
+from data_gen.summarize import summarize
+from data_gen.teacher.prompt import Prompt, requests, teacher_identity
+from tests.data_gen.conftest import prepared_run, rows, summarize_run, texts, trace
+from tests.data_gen.scripted_server import serve
+
+SERVER = Path(__file__).with_name("latency_server.py")
+
+
+@contextmanager
+def latency_server(seconds: float):
+    process = subprocess.Popen([sys.executable, SERVER, str(seconds)], stdout=subprocess.PIPE, text=True)
+    assert process.stdout
+    try:
+        yield f"http://127.0.0.1:{process.stdout.readline().strip()}/v1"
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_64_in_flight_reach_the_ideal_rate(configure, tmp_path):
+    """320 requests a second of 200 ms each; where other work takes the cores, the CPU time must leave room for it."""
+    prepared_run(tmp_path / "runs", [trace(n, texts(n, 40)) for n in range(32)])
+    requests, ideal = 32 * 40, 32 * 40 / 64 * 0.2
+    busy = os.getloadavg()[0] > 0.5 * (os.cpu_count() or 1)
+    with latency_server(0.2) as url:
+        cfg = configure(url, **{"teacher.concurrency": 64})
+        wall, cpu = time.monotonic(), time.process_time()
+        summarize(cfg)
+        wall, cpu = time.monotonic() - wall, time.process_time() - cpu
+    assert len(rows(summarize_run(cfg) / "summaries.jsonl")) == requests
+    if busy:
+        assert cpu < 0.9 * ideal, f"{1000 * cpu / requests:.2f} ms a request"
+    else:
+        assert ideal / wall >= 0.9
+
+
+def test_a_resumed_run_starts_sending_at_once(configure, tmp_path):
+    """20,000 finished rows are passed over within 2 s of CPU time."""
+    prepared_run(tmp_path / "runs", [trace(n, texts(n, 40)) for n in range(501)])
+    with serve() as server:
+        cfg = configure(server.url, **{"summarize.dry_run": True})
+        summarize(cfg)
+        finish_all_but_the_last_trace(cfg, Path(cfg.paths.runs))
+        cfg.summarize.dry_run = False
+        started = time.process_time()
+        summarize(cfg)
+    assert len(server.calls) == 40
+    # The outputs are written in the same time again.
+    assert time.process_time() - started < 4
+
+
+def finish_all_but_the_last_trace(cfg, runs):
+    """Write the replies of all traces but the last, as a run that was killed late would have left them."""
+    teacher = hydra.utils.instantiate(cfg.teacher)
+    prompt = Prompt.load(cfg.summarize.prompt, cfg.summarize.context, cfg.summarize.previous)
+    identity = teacher_identity(teacher, cfg.summarize.summary_tokens)
+    store = ReplyStore(summarize_run(cfg) / "replies.jsonl")
+    for row in rows(next(runs.glob("prepare/*/traces.jsonl")))[:-1]:
+        store.extend([reply(request) for request in requests(row, prompt, teacher.answer, identity)])
+    store.close()
+
+
+def reply(request):
+    usage = {"prompt_tokens": 400, "completion_tokens": 12}
+    return {
+        "id": request.id,
+        "trace": request.trace,
+        "paragraph": request.paragraph,
+        "summary": "the sum of the two is found to be 42",
+        "raw": "x",
+        "finish_reason": "stop",
+        "usage": usage,
+        "model": "m",
+        "tries": [],
+        "spent": {"requests": 1, **usage},
+        "seconds": 0.5,
+    }
