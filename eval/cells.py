@@ -12,11 +12,12 @@ from zoomr.runs import UserError
 
 @dataclass(frozen=True)
 class Request:
-    """One sample to generate."""
+    """One sample to generate; of a traced one every refresh is kept."""
 
     problem: Problem
     sample: int
     seed: int
+    traced: bool = False
 
     @property
     def id(self) -> str:
@@ -45,7 +46,7 @@ def sample_seed(seed: int, problem: str, sample: int) -> int:
     return int.from_bytes(digest[:8], "big") >> 1
 
 
-def requests(problems: Sequence[Problem], samples: int, seed: int, shard: str | None) -> list[Request]:
+def requests(problems: Sequence[Problem], samples: int, seed: int, shard: str | None, traced: int = 0) -> list[Request]:
     """List the samples of a cell, or of one shard of it.
 
     Parameters
@@ -58,6 +59,8 @@ def requests(problems: Sequence[Problem], samples: int, seed: int, shard: str | 
         Seed of the evaluation.
     shard : str or None
         ``i/n`` takes every n-th problem from the i-th, i from 1 to n.
+    traced : int
+        Of the first so many problems the first sample keeps every refresh.
 
     Returns
     -------
@@ -76,8 +79,8 @@ def requests(problems: Sequence[Problem], samples: int, seed: int, shard: str | 
             raise UserError(f"shard={shard}: write it as i/n with i from 1 to n, such as 1/4.")
         first, step = int(match[1]), int(match[2])
     return [
-        Request(problem, sample, sample_seed(seed, problem.id, sample))
-        for problem in problems[first - 1 :: step]
+        Request(problem, sample, sample_seed(seed, problem.id, sample), traced=number < traced and sample == 0)
+        for number, problem in list(enumerate(problems))[first - 1 :: step]
         for sample in range(samples)
     ]
 

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hydra.utils import instantiate
 from omegaconf import DictConfig
@@ -10,6 +10,9 @@ from omegaconf import DictConfig
 from eval.cells import Request
 from eval.checkpoint import Checkpoint
 from zoomr.runs import UserError
+
+if TYPE_CHECKING:
+    from zoomr.trace import Refresh
 
 
 def decode(
@@ -55,6 +58,7 @@ def decode(
     batch = cfg.batch_size
     while missing:
         finished: set[str] = set()
+        refreshes: dict[int, list[Refresh]] = {}
         try:
             for generation in stream(
                 model,
@@ -66,14 +70,18 @@ def decode(
                 top_p=cfg.generation.top_p,
                 seeds=[request.seed for request in missing],
                 batch_size=batch,
+                trace=lambda refresh, kept=refreshes: kept.setdefault(refresh.prompt, []).append(refresh),
             ):
                 request = missing[generation.prompt]
                 finished.add(request.id)
-                ids = prompts[request.problem.id]
-                yield (
-                    request,
-                    generation.to_dict() | {"prompt_hash": hashlib.sha256(str(ids).encode()).hexdigest()[:12]},
-                )
+                kept = refreshes.pop(generation.prompt, [])
+                row = generation.to_dict() | {
+                    "prompt_hash": digest(prompts[request.problem.id]),
+                    "consensus": series(kept),
+                }
+                if request.traced:
+                    row["trace"] = full_trace(tokenizer, prompts[request.problem.id], generation.token_ids, kept)
+                yield request, row
         except torch.OutOfMemoryError as error:
             if batch == 1:
                 raise UserError("batch_size=1 does not fit into the device's memory.") from error
@@ -81,6 +89,25 @@ def decode(
             print(f"out of memory: going on with batch_size={batch}")
             torch.cuda.empty_cache()
         missing = [request for request in missing if request.id not in finished]
+
+
+def digest(ids: list[int]) -> str:
+    """Short digest of a prompt's token ids."""
+    return hashlib.sha256(str(ids).encode()).hexdigest()[:12]
+
+
+def series(refreshes: "list[Refresh]") -> list[list[float | int | None]]:
+    """What every sample keeps of its refreshes: finished summaries, agreeability (paper, section 4), active tokens."""
+    return [[refresh.finished, refresh.agreeability, refresh.active] for refresh in refreshes]
+
+
+def full_trace(tokenizer: Any, prompt: list[int], tokens: list[int], refreshes: "list[Refresh]") -> dict[str, Any]:
+    """All that eval.view shows of a sample: the text of every token, the prompt's length, and every refresh."""
+    pieces = [tokenizer.decode([token], skip_special_tokens=False) for token in (*prompt, *tokens)]
+    rows = [refresh.to_dict() for refresh in refreshes]
+    edges = rows[-1]["edges"] if rows else [len(prompt)]
+    kept = [{key: value for key, value in row.items() if key not in ("prompt", "sample", "edges")} for row in rows]
+    return {"pieces": pieces, "prompt_tokens": len(prompt), "edges": edges, "refreshes": kept}
 
 
 def make_policy(cfg: DictConfig, model: Any, prompt_tokens: int, matched: int | None) -> Any:

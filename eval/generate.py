@@ -79,7 +79,7 @@ def generate_cell(cfg: DictConfig) -> None:
     if run.complete:
         run.say_done()
         return
-    wanted = requests(problems, cfg.generation.samples, cfg.seed, cfg.shard)
+    wanted = requests(problems, cfg.generation.samples, cfg.seed, cfg.shard, cfg.traces)
     try:
         generate_missing(run, wanted, cfg, checkpoint, settings.get("budget"))
     except BaseException:

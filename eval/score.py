@@ -135,6 +135,8 @@ def graded(samples: list[dict[str, Any]], kind: str, pool: SymbolicPool, name: s
             "answer": done.answer,
             "gold": row["gold"],
             "reason": done.reason,
+            "generated_tokens": row["generated_tokens"],
+            "consensus": row["consensus"],
         }
 
 

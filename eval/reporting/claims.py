@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from eval.reporting.cells import ScoredCell
-from eval.reporting.table1 import BENCHMARKS, title
+from eval.reporting.table1 import BENCHMARKS, points, title
 from eval.statistics import Difference, paired_difference
 
 Pick = Callable[[ScoredCell], bool]
@@ -94,10 +94,8 @@ def answer(difference: Difference) -> str:
 def sentence(first: ScoredCell, second: ScoredCell, difference: Difference) -> str:
     """The answer in words and numbers."""
     verdict = {"yes": "Yes", "no": "No, the other way round", "undecided": "Cannot be told here"}[answer(difference)]
-    chance = "p < 0.001" if difference.p < 0.001 else f"p = {difference.p:.3f}"
     return (
-        f"{verdict}: {title(first)} minus {title(second)} is {100 * difference.mean:+.1f} points "
-        f"[{100 * difference.low:.1f}, {100 * difference.high:.1f}], {chance}, on {difference.n} "
+        f"{verdict}: {title(first)} minus {title(second)} is {points(difference)}, on {difference.n} "
         f"{BENCHMARKS.get(first.benchmark, first.benchmark)} problems; active tokens at the peak "
         f"{first.summary['meters']['active_tokens_peak']:.0f} and "
         f"{second.summary['meters']['active_tokens_peak']:.0f}."

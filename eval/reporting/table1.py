@@ -3,6 +3,7 @@
 from typing import Any
 
 from eval.reporting.cells import ScoredCell
+from eval.statistics import Difference
 
 NAMES = {
     "full": "Full KV",
@@ -36,6 +37,12 @@ def accuracy_text(cell: ScoredCell) -> str:
     """Accuracy in per cent with its interval."""
     s = cell.summary
     return f"{100 * s['accuracy']:.1f} [{100 * s['ci_low']:.1f}, {100 * s['ci_high']:.1f}]"
+
+
+def points(difference: Difference) -> str:
+    """A paired difference in points with its interval and p."""
+    chance = "p < 0.001" if difference.p < 0.001 else f"p = {difference.p:.3f}"
+    return f"{100 * difference.mean:+.1f} [{100 * difference.low:.1f}, {100 * difference.high:.1f}], {chance}"
 
 
 def comparison(cell: ScoredCell, paper: float | None) -> dict[str, Any]:

@@ -38,6 +38,7 @@ METERS = {
     "summaries": 8,
     "tokens_per_s": 100.0,
     "balanced": True,
+    "consensus": [],
 }
 
 

@@ -61,6 +61,7 @@ def config(tmp_path, monkeypatch):
                 "limit": None,
                 "shard": None,
                 "batch_size": 4,
+                "traces": 1,
                 "device": None,
             }
         )
