@@ -99,7 +99,7 @@ def save(figure: Any, stem: Path) -> list[Path]:
     """Write a figure as SVG and PNG, without dates or versions in it."""
     stem.parent.mkdir(parents=True, exist_ok=True)
     paths = [stem.with_suffix(".svg"), stem.with_suffix(".png")]
-    figure.savefig(paths[0], metadata={"Date": None, "Creator": None})
+    figure.savefig(paths[0], transparent=True, metadata={"Date": None, "Creator": None})
     figure.savefig(paths[1], dpi=200, metadata={"Software": None})
     house_style().close(figure)
     return paths
