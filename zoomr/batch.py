@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from typing import Any, Literal, cast, get_args
+from collections.abc import Iterable, Iterator
+from typing import Any, cast
 
 import torch
 
@@ -13,43 +12,14 @@ from zoomr.cache import store_cache
 from zoomr.compat import CACHE_KWARG, kv_shape
 from zoomr.control import EvictionControl, RecallControl
 from zoomr.observers import StepObserver
-from zoomr.policies import Evicting, Needs, Policy, Recalling
+from zoomr.plan import Plan, make_store
+from zoomr.policies import Evicting, Needs, Recalling
 from zoomr.prefill import Prefiller
 from zoomr.results import Status, repeats
 from zoomr.rows import ActiveMeter, Request, Row
-from zoomr.runs import UserError
 from zoomr.sampling import Chooser
 from zoomr.segments import SegmentTracker
-from zoomr.stores import (
-    EvictStore,
-    LayerwiseStore,
-    MaskStore,
-    RecallStore,
-    SlotEvictStore,
-    SlotStore,
-    Store,
-    StoreSize,
-    group_counts,
-)
-from zoomr.trace import Trace
-
-Mode = Literal["gather", "mask"]
-Residency = Literal["active", "layerwise"]
-TokenCallback = Callable[[int, int, int], None]
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What a batch needs to know, the same for all its rows."""
-
-    policy: Policy
-    boundaries: frozenset[int]
-    stop_ids: frozenset[int]
-    delimiters: tuple[int | None, int | None]
-    mode: Mode = "gather"
-    residency: Residency = "active"
-    trace: Trace | None = None
-    token_callback: TokenCallback | None = None
+from zoomr.stores import EvictStore, RecallStore, StoreSize
 
 
 class Batch:
@@ -160,31 +130,6 @@ class Batch:
                 part.move(last, place)
             self.rows[place] = self.rows[last]
         self.rows.pop()
-
-
-def make_store(plan: Plan, size: StoreSize) -> Store:
-    """The store for a plan's mode, residency and policy.
-
-    Raises
-    ------
-    UserError
-        An unknown mode or residency, or a residency that the policy does not have.
-    """
-    policy = plan.policy
-    groups = group_counts(policy.scope, size.shape)
-    ledger = Needs.ATTENTION in policy.needs
-    if plan.mode not in get_args(Mode) or plan.residency not in get_args(Residency):
-        raise UserError(
-            f"mode must be gather or mask and residency active or layerwise, not {plan.mode}, {plan.residency}"
-        )
-    layerwise = policy.offloads or plan.residency == "layerwise"
-    if layerwise and not (policy.recalls or policy.offloads):
-        raise UserError(f"residency: {type(policy).__name__} keeps its KVs on the device; use residency=active")
-    if plan.mode == "mask":
-        return MaskStore(size, groups, ledger)
-    if layerwise:
-        return LayerwiseStore(size)
-    return SlotStore(size) if policy.recalls else SlotEvictStore(size, groups, ledger)
 
 
 def serve(batch: Batch, requests: Iterable[Request]) -> Iterator[tuple[Row, Status]]:

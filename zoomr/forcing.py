@@ -9,8 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from zoomr.batch import Batch, Mode, Plan, Residency, serve
+from zoomr.batch import Batch, serve
 from zoomr.loop import Prompt, token_ids
+from zoomr.plan import Mode, Plan, Residency
 from zoomr.policies import Policy
 from zoomr.results import Usage
 from zoomr.rows import Request

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from zoomr.batch import Batch, Mode, Plan, Residency, TokenCallback, serve
+from zoomr.batch import Batch, serve
+from zoomr.plan import Mode, Plan, Residency, TokenCallback
 from zoomr.policies import Policy
 from zoomr.results import Generation
 from zoomr.rows import Request

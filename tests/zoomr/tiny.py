@@ -14,6 +14,17 @@ from transformers import (
     Qwen3ForCausalLM,
 )
 
+from zoomr.policies import (
+    H2O,
+    Full,
+    FullOffload,
+    OracleZoom,
+    RandomZoom,
+    RecencyZoom,
+    StreamingLLM,
+    SumR,
+    ZoomR,
+)
 from zoomr.segments import BEGIN_SUMMARY, END_SUMMARY
 
 torch.set_num_threads(1)
@@ -72,3 +83,24 @@ def story(seed, paragraphs=5, length=(8, 20), summary=(1, 5), sentence=6, tail=7
 
 def prompt_of(seed, length):
     return [random.Random(seed).randrange(10, len(VOCABULARY)) for _ in range(length)]
+
+
+def policies(window=8, budget=16):
+    """Every policy, small enough to drop much of a `story`, by name."""
+    return {
+        "full": Full(),
+        "full_offload": FullOffload(),
+        "zoomr": ZoomR(window=window),
+        "zoomr_narrow": ZoomR(window=2, c=1, k=1),
+        "zoomr_every_token": ZoomR(window=window, every=1, keep_open=True),
+        "zoomr_span": ZoomR(window=window, vote_span=True, weighted=True),
+        "zoomr_options": ZoomR(window=window, exclude_covered=True, per_kv_head=True, pre_rope=True),
+        "sumr": SumR(window=window),
+        "random_zoom": RandomZoom(window=window),
+        "recency_zoom": RecencyZoom(window=window),
+        "oracle_zoom": OracleZoom(window=window),
+        "streaming_llm": StreamingLLM(budget=budget),
+        "streaming_llm_prompt": StreamingLLM(budget=budget, protect_prompt=True),
+        "h2o": H2O(budget=budget),
+        "h2o_prompt": H2O(budget=budget, protect_prompt=True),
+    }
