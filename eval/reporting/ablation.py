@@ -85,7 +85,7 @@ def shape_sentences(cells: list[ScoredCell], paper: dict[str, Any]) -> list[str]
 def draw_ablation(cells: list[ScoredCell], stem: Path) -> list[Path]:
     """Draw accuracy and active entries over c (k=2) and over k (c=2), with random and recency zoom as controls."""
     plt = house_style()
-    figure, axes = plt.subplots(2, 2, figsize=(6.4, 4.0), sharex="col", height_ratios=(2, 1))
+    figure, axes = plt.subplots(2, 2, figsize=(6.4, 4.0), sharex="col", sharey="row", height_ratios=(2, 1))
     for column, (name, fixed) in enumerate((("c", "k = 2"), ("k", "c = 2"))):
         for method in METHODS:
             line = [
@@ -109,7 +109,9 @@ def draw_ablation(cells: list[ScoredCell], stem: Path) -> list[Path]:
         )
         axes[1][column].set_xlabel(name)
         axes[1][column].set_xticks(sorted({pair[column] for pair in grid(cells, "zoomr")}))
-        axes[1][column].set_ylim(bottom=0)
+    axes[1][0].margins(y=0.15)
+    axes[1][0].autoscale_view()
+    axes[1][0].set_ylim(bottom=0)
     axes[0][0].set_ylabel("accuracy (%), 95% interval")
     axes[1][0].set_ylabel("active KV (mean)")
     figure.legend(*axes[0][0].get_legend_handles_labels(), loc="outside upper center", ncols=3, fontsize=7)

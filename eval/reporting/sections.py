@@ -39,7 +39,7 @@ def orderings(found: list[dict[str, Any]]) -> str:
     for row in found:
         where = f"{BENCHMARKS.get(row['benchmark'], row['benchmark'])}, {row['model']}"
         question = f"<dt>{html.escape(row['question'])} <small>{html.escape(where)}</small></dt>"
-        rows.append(f"{question}\n<dd>{html.mark(row['answer'])}. {html.escape(row['sentence'])}</dd>\n")
+        rows.append(f"{question}\n<dd>{answer_text(row)}</dd>\n")
     note = "Yes and no need an interval without zero and p < 0.05; else undecided. Paired over problems."
     return html.section(
         "orderings",
@@ -47,6 +47,23 @@ def orderings(found: list[dict[str, Any]]) -> str:
         html.paragraph(note, "soft"),
         f'<dl class="answers">\n{"".join(rows)}</dl>\n',
     )
+
+
+def answer_text(row: dict[str, Any]) -> str:
+    """The sentence with its verdict coloured."""
+    verdict, colon, rest = row["sentence"].partition(":")
+    css = row["answer"].replace(" ", "-")
+    return f'<span class="mark {css}">{html.escape(verdict + colon)}</span>{html.escape(rest)}'
+
+
+def beside_paper(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """One row a model and method, one column a benchmark: the paper's value, ours, and the mark."""
+    pivot: dict[tuple[str, str], dict[str, Any]] = {}
+    for row in rows:
+        line = pivot.setdefault((row["model"], row["method"]), {"model": row["model"], "method": row["method"]})
+        line[f"{row['benchmark']}, paper"] = row["paper"]
+        line[f"{row['benchmark']}, ours"] = f"{row['ours']} {row['mark']}".strip()
+    return list(pivot.values())
 
 
 def table1(cells: list[ScoredCell], paper: list[dict[str, Any]], drawing: Path) -> str:
@@ -62,7 +79,7 @@ def table1(cells: list[ScoredCell], paper: list[dict[str, Any]], drawing: Path) 
         html.table(own_rows(cells), links, "accuracy"),
         "<h3>The paper's table beside ours</h3>\n",
         html.paragraph("Reproduced: the paper's value lies in our 95% interval. Differs: it does not.", "soft"),
-        html.table(paper),
+        html.table(beside_paper(paper)),
     )
 
 
