@@ -46,6 +46,8 @@ def stage(root: str) -> Callable[[Callable[[DictConfig], Any]], Callable[[], Non
         def command() -> None:
             # Hydra prints its own errors in several lines unless it is told to raise them.
             os.environ["HYDRA_FULL_ERROR"] = "1"
+            # argparse takes -m in front of the overrides only; people write it anywhere.
+            sys.argv[1:] = sorted(sys.argv[1:], key=lambda argument: argument not in ("-m", "--multirun"))
             try:
                 hydra.main(config_path=str(CONFIGS), config_name=root, version_base="1.3")(job)()
             except UserError:

@@ -64,12 +64,12 @@ def matched_budget(generated: Path, settings: dict[str, Any], reference: Referen
             found.append(manifest["counts"][f"active_tokens_{reference.statistic}"])
     if not found:
         raise UserError(
-            f"method.policy.budget=match needs a finished cell of {reference.method} on the same model and benchmark: "
+            f"method.budget=match needs a finished cell of {reference.method} on the same model and benchmark: "
             f"run `python -m eval.generate method={reference.method}` with the same options, or set a budget in tokens."
         )
     if len(set(found)) > 1:
         raise UserError(
-            f"method.policy.budget=match finds {len(found)} cells of {reference.method} with different budgets: "
+            f"method.budget=match finds {len(found)} cells of {reference.method} with different budgets: "
             "name more of its settings in match.policy."
         )
     return round(found[0])

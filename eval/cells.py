@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from omegaconf import DictConfig, OmegaConf
+
 from eval.benchmarks import Problem
 from zoomr.runs import UserError
 
@@ -83,6 +85,13 @@ def requests(problems: Sequence[Problem], samples: int, seed: int, shard: str | 
         for number, problem in list(enumerate(problems))[first - 1 :: step]
         for sample in range(samples)
     ]
+
+
+def method_settings(method: DictConfig) -> tuple[str, dict[str, Any]]:
+    """Name of a method, and the settings of its policy, `_target_` among them."""
+    policy = OmegaConf.to_container(method, resolve=True)
+    assert isinstance(policy, dict)
+    return policy.pop("name"), policy
 
 
 def method_label(method: str, policy: dict[str, Any]) -> str:

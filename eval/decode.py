@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from hydra.utils import instantiate
 from omegaconf import DictConfig
 
-from eval.cells import Request
+from eval.cells import Request, method_settings
 from eval.checkpoint import Checkpoint
 from zoomr.runs import UserError
 
@@ -112,15 +112,16 @@ def full_trace(tokenizer: Any, prompt: list[int], tokens: list[int], refreshes: 
 
 def make_policy(cfg: DictConfig, model: Any, prompt_tokens: int, matched: int | None) -> Any:
     """The policy of the cell, its budget in tokens; a share is one of the longest prompt plus the token limit."""
-    if "budget" not in cfg.method.policy:
-        return instantiate(cfg.method.policy)
+    _, settings = method_settings(cfg.method)
+    if "budget" not in settings:
+        return instantiate(settings)
     from zoomr.compat import kv_shape
     from zoomr.meter import resolve_budget
 
     budget = resolve_budget(
-        cfg.method.policy.budget,
+        settings["budget"],
         bytes_per_token=kv_shape(model.config).bytes_per_token(model.dtype.itemsize),
         seen_tokens=prompt_tokens + cfg.generation.max_new_tokens,
         matched=matched,
     )
-    return instantiate(cfg.method.policy, budget=budget)
+    return instantiate(settings, budget=budget)

@@ -11,7 +11,7 @@ from omegaconf import DictConfig, OmegaConf
 from configs.cli import stage
 from eval.benchmarks import Benchmark, checksum
 from eval.budget import Reference, matched_budget
-from eval.cells import Request, directory_label, method_label, requests
+from eval.cells import Request, directory_label, method_label, method_settings, requests
 from eval.checkpoint import Checkpoint, find_checkpoint
 from eval.decode import decode
 from eval.rows import write_rows
@@ -45,8 +45,7 @@ def generate_cell(cfg: DictConfig) -> None:
     benchmark: Benchmark = instantiate(cfg.benchmark)
     problems = benchmark.load()[: cfg.limit]
     checkpoint = find_checkpoint(cfg)
-    method = OmegaConf.to_container(cfg.method, resolve=True)
-    assert isinstance(method, dict)
+    method, policy = method_settings(cfg.method)
     settings = {
         "model": checkpoint.settings,
         "benchmark": {
@@ -56,21 +55,21 @@ def generate_cell(cfg: DictConfig) -> None:
             "problems": len(problems),
         },
         "generation": {key: cfg.generation[key] for key in ("temperature", "top_p", "samples", "max_new_tokens")},
-        "method": {"name": method["name"], "policy": method["policy"]},
+        "method": {"name": method, "policy": policy},
         "prompt": cfg.system_prompt,
         "seed": cfg.seed,
         "limit": cfg.limit,
         "shard": cfg.shard,
     }
     root = Path(cfg.paths.runs)
-    if method["policy"].get("budget") == "match":
+    if policy.get("budget") == "match":
         reference = Reference(**OmegaConf.to_container(cfg.match, resolve=True))  # type: ignore[arg-type]
         settings["budget"] = matched_budget(root / "generate", settings, reference)
     config = OmegaConf.to_container(cfg, resolve=True)
     run = Run.open(
         root,
         "generate",
-        directory_label(method_label(method["name"], method["policy"]), benchmark.name),
+        directory_label(method_label(method, policy), benchmark.name),
         settings=settings,
         inputs=checkpoint.inputs,
         config=config,  # type: ignore[arg-type]

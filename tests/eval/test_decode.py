@@ -16,7 +16,7 @@ from zoomr.runs import UserError
 WANTED = requests([Problem(f"p{n}", f"question {n}", "1", "system") for n in range(7)], 1, 0, None)
 CFG = OmegaConf.create(
     {
-        "method": {"policy": {"_target_": "zoomr.Full"}},
+        "method": {"name": "full", "_target_": "zoomr.Full"},
         "generation": {"max_new_tokens": 8, "temperature": 0.0, "top_p": 1.0},
         "batch_size": 4,
         "device": "cpu",

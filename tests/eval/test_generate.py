@@ -54,7 +54,7 @@ def config(tmp_path, monkeypatch):
                     "count": 6,
                 },
                 "generation": {"temperature": 0.6, "top_p": 0.95, "samples": 2, "max_new_tokens": 64},
-                "method": {"name": "zoomr", "policy": {"_target_": "zoomr.ZoomR", "c": 2, "k": 2}},
+                "method": {"name": "zoomr", "_target_": "zoomr.ZoomR", "c": 2, "k": 2},
                 "match": {"method": "zoomr", "policy": {"c": 2}, "statistic": "peak"},
                 "system_prompt": None,
                 "seed": 0,
@@ -111,7 +111,7 @@ def test_h02_other_settings_never_land_in_an_occupied_cell(config, tmp_path, mon
         {},
         {"seed": 1},
         {"limit": 3},
-        {"method": {"policy": {"c": 3}}},
+        {"method": {"c": 3}},
         {"generation": {"max_new_tokens": 65}},
     ):
         run(monkeypatch, config(**changes))
@@ -148,7 +148,7 @@ def test_e18_effective_settings_are_stored(config, tmp_path, monkeypatch):
 
 
 def test_a_baseline_gets_the_matched_budget_and_names_what_is_missing(config, tmp_path, monkeypatch):
-    baseline = {"method": {"name": "h2o", "policy": {"_target_": "zoomr.H2O", "budget": "match"}}}
+    baseline = {"method": {"name": "h2o", "_target_": "zoomr.H2O", "budget": "match"}}
     with pytest.raises(UserError, match="method=zoomr"):
         run(monkeypatch, config(**baseline))
     run(monkeypatch, config())

@@ -1,0 +1,77 @@
+"""Bad command lines: exit code 2, one clear sentence first, no traceback."""
+
+import subprocess
+import sys
+
+import pytest
+
+CASES = {
+    "method.cc=3": "Unknown setting method.cc.",
+    "methd=zoomr": "Unknown setting methd. Did you mean method?",
+    "method=zomr": "Unknown choice method=zomr. Did you mean zoomr?",
+    "generation.max_new_token=4": "Unknown setting generation.max_new_token. Did you mean generation.max_new_tokens?",
+    "hydra.ouput_subdir=x": "Unknown setting hydra.ouput_subdir.",
+    "limit=[1": "Cannot read limit=[1",
+    "model.path=<|x|>": "Cannot read model.path=<|x|>",
+    "paths.rot=x": "Unknown setting paths.rot. Did you mean paths.root?",
+}
+JOB = """
+import sys
+from configs.cli import stage
+from zoomr.runs import UserError
+
+@stage("eval")
+def main(config):
+    if config.seed == 7:
+        raise UserError("seed=7 is taken.")
+    if config.seed == 8:
+        raise ValueError("a bug")
+    print("ran", config.method.name)
+
+main()
+"""
+
+
+def run(tmp_path, *overrides):
+    script = tmp_path / "job.py"
+    script.write_text(JOB)
+    command = [sys.executable, str(script), f"paths.root={tmp_path}", *overrides]
+    return subprocess.run(command, capture_output=True, text=True)
+
+
+@pytest.mark.parametrize(("override", "sentence"), CASES.items())
+def test_h06_h08_a_refused_override_is_one_sentence(tmp_path, override, sentence):
+    outcome = run(tmp_path, override)
+    assert outcome.returncode == 2
+    assert outcome.stderr.splitlines()[0].startswith(sentence)
+    assert len(outcome.stderr.splitlines()) == 1
+    assert "Traceback" not in outcome.stderr
+
+
+def test_a_user_error_is_the_first_line(tmp_path):
+    outcome = run(tmp_path, "seed=7")
+    assert outcome.returncode == 2
+    assert outcome.stderr.splitlines()[0] == "seed=7 is taken."
+    assert "Traceback" not in outcome.stderr
+
+
+def test_a_bug_keeps_its_traceback(tmp_path):
+    outcome = run(tmp_path, "seed=8")
+    assert outcome.returncode == 1
+    assert "Traceback" in outcome.stderr
+
+
+def test_h07_a_comma_list_is_a_sweep_with_m_and_refused_without(tmp_path):
+    outcome = run(tmp_path, "-m", "method=full,zoomr")
+    assert outcome.returncode == 0, outcome.stderr
+    assert outcome.stdout.split() == ["ran", "full", "ran", "zoomr"]
+    single = run(tmp_path, "method=full,zoomr")
+    assert single.returncode == 2
+    assert "Traceback" not in single.stderr
+
+
+def test_h03_one_bad_cell_does_not_stop_the_sweep(tmp_path):
+    outcome = run(tmp_path, "-m", "seed=7,1")
+    assert outcome.returncode == 2
+    assert outcome.stdout.split() == ["ran", "zoomr"]
+    assert outcome.stderr.splitlines()[0] == "seed=7 is taken."
