@@ -46,12 +46,14 @@ def summarize(cfg: DictConfig) -> None:
 
     from data_gen.store import ReplyStore
 
-    def all_requests() -> Iterator[Request]:
-        for trace in itertools.islice(read_rows(prepared / "traces.jsonl"), cfg.limit):
-            yield from requests(trace, prompt, teacher.answer, identity)
+    def traces() -> Iterator[dict[str, Any]]:
+        return itertools.islice(read_rows(prepared / "traces.jsonl"), cfg.limit)
+
+    def row_ids() -> Iterator[str]:
+        return (row_id for trace in traces() for row_id in prompt.ids(trace, identity))
 
     with closing(ReplyStore(run.dir / "replies.jsonl")) as store:
-        missing = (request for request in all_requests() if request.id not in store)
+        missing = (request for trace in traces() for request in requests(trace, prompt, identity, store))
         if setup.dry_run:
             from data_gen.estimate import Estimate
 
@@ -60,7 +62,7 @@ def summarize(cfg: DictConfig) -> None:
         total = _paragraphs(prepared, cfg.limit)
         patience: Patience = hydra.utils.instantiate(setup.patience)
         failures = asyncio.run(_ask(teacher, patience, setup.summary_tokens, run.dir, missing, store, total))
-        counts = _write_outputs(run.dir, store, failures, lambda: (request.id for request in all_requests()))
+        counts = _write_outputs(run.dir, store, failures, row_ids)
     if counts["failed_share"] > setup.failed_share:
         reasons = ", ".join(f"{number} {reason}" for reason, number in counts["failed"].items())
         raise UserError(

@@ -1,7 +1,9 @@
 """What is sent for a paragraph, and the fingerprint of everything that shapes the answer."""
 
+import hashlib
+import json
 import re
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from string import Template
@@ -10,7 +12,7 @@ from typing import Any, Literal
 import yaml
 
 from data_gen.teacher.settings import Teacher
-from zoomr.runs import UserError, fingerprint
+from zoomr.runs import UserError
 
 # Text that chat templates use for control; a server would read it as such inside a message.
 CONTROL = re.compile(
@@ -88,17 +90,37 @@ class Prompt:
 
     def messages(self, trace: dict[str, Any], index: int, answer: str) -> list[dict[str, str]]:
         """Return the chat messages for one paragraph of a trace."""
-        context = ""
-        if self.context == "problem":
-            context = Template(self.parts["problem"]).substitute(text=neutral(trace["user"]))
-        elif self.context == "previous" and index > 0:
-            before = "\n\n".join(trace["paragraphs"][max(0, index - self.previous) : index])
-            context = Template(self.parts["previous"]).substitute(text=neutral(before))
+        context = self._context(trace, index)
+        if context:
+            context = Template(self.parts[self.context]).substitute(text=neutral(context))
         user = Template(self.parts["user"]).substitute(context=context, paragraph=neutral(trace["paragraphs"][index]))
         return [
             {"role": "system", "content": self.parts["system"]},
             {"role": "user", "content": f"{user}\n{self.parts[answer]}".strip()},
         ]
+
+    def _context(self, trace: dict[str, Any], index: int) -> str:
+        if self.context == "problem":
+            return trace["user"]
+        first = max(0, index - self.previous) if self.context == "previous" else index
+        return "\n\n".join(trace["paragraphs"][first:index])
+
+    def ids(self, trace: dict[str, Any], identity: dict[str, Any]) -> Iterator[str]:
+        """Yield the request ids of a trace: `<trace id>#<paragraph index>:<fingerprint>`.
+
+        The fingerprint covers the teacher, the wording, the context and the paragraph. The messages follow from these,
+        and are not built for what has a reply already.
+        """
+        wording = {
+            part: self.parts[part]
+            for part in ("system", "user", self.context, identity["answer"])
+            if part in self.parts
+        }
+        base = hashlib.sha256(json.dumps({**identity, "wording": wording}, sort_keys=True).encode())
+        for index, paragraph in enumerate(trace["paragraphs"]):
+            digest = base.copy()
+            digest.update(f"{self._context(trace, index)}\0{paragraph}".encode())
+            yield f"{trace['id']}#{index}:{digest.hexdigest()[:16]}"
 
 
 def teacher_identity(teacher: Teacher, summary_tokens: int) -> dict[str, Any]:
@@ -112,9 +134,10 @@ def teacher_identity(teacher: Teacher, summary_tokens: int) -> dict[str, Any]:
     }
 
 
-def requests(trace: dict[str, Any], prompt: Prompt, answer: str, identity: dict[str, Any]) -> Iterator[Request]:
-    """Yield one request a paragraph."""
-    for index in range(len(trace["paragraphs"])):
-        messages = prompt.messages(trace, index, answer)
-        digest = fingerprint({**identity, "messages": messages}, 16)
-        yield Request(f"{trace['id']}#{index}:{digest}", trace["id"], index, messages)
+def requests(
+    trace: dict[str, Any], prompt: Prompt, identity: dict[str, Any], done: Container[str] = ()
+) -> Iterator[Request]:
+    """Yield one request for every paragraph that is not done."""
+    for index, row_id in enumerate(prompt.ids(trace, identity)):
+        if row_id not in done:
+            yield Request(row_id, trace["id"], index, prompt.messages(trace, index, identity["answer"]))

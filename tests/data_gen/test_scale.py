@@ -69,7 +69,7 @@ def finish_all_but_the_last_trace(cfg, runs):
     identity = teacher_identity(teacher, cfg.summarize.summary_tokens)
     store = ReplyStore(summarize_run(cfg) / "replies.jsonl")
     for row in rows(next(runs.glob("prepare/*/traces.jsonl")))[:-1]:
-        store.extend([reply(request) for request in requests(row, prompt, teacher.answer, identity)])
+        store.extend([reply(request) for request in requests(row, prompt, identity)])
     store.close()
 
 
