@@ -89,8 +89,7 @@ def requests(problems: Sequence[Problem], samples: int, seed: int, shard: str | 
 
 def method_settings(method: DictConfig) -> tuple[str, dict[str, Any]]:
     """Name of a method, and the settings of its policy, `_target_` among them."""
-    policy = OmegaConf.to_container(method, resolve=True)
-    assert isinstance(policy, dict)
+    policy: Any = OmegaConf.to_container(method, resolve=True)
     return policy.pop("name"), policy
 
 

@@ -102,9 +102,12 @@ def series(refreshes: "list[Refresh]") -> list[list[float | int | None]]:
 
 
 def full_trace(tokenizer: Any, prompt: list[int], tokens: list[int], refreshes: "list[Refresh]") -> dict[str, Any]:
-    """All that eval.view shows of a sample: the text of every token, the prompt's length, and every refresh."""
+    """All that eval.view shows of a sample: the text of every token, the prompt's length, and every refresh.
+
+    Here a refresh's ``position`` is the number of tokens before the first one that its active set serves.
+    """
     pieces = [tokenizer.decode([token], skip_special_tokens=False) for token in (*prompt, *tokens)]
-    rows = [refresh.to_dict() for refresh in refreshes]
+    rows = [refresh.to_dict() | {"position": refresh.position + 1} for refresh in refreshes]
     edges = rows[-1]["edges"] if rows else [len(prompt)]
     kept = [{key: value for key, value in row.items() if key not in ("prompt", "sample", "edges")} for row in rows]
     return {"pieces": pieces, "prompt_tokens": len(prompt), "edges": edges, "refreshes": kept}
