@@ -8,9 +8,9 @@ import torch
 from datasets import Dataset, load_from_disk
 from transformers import PreTrainedTokenizerBase, PrinterCallback, ProgressCallback, set_seed
 from trl import SFTConfig, SFTTrainer
-from trl.trainer.sft_trainer import DataCollatorForLanguageModeling
 
 from train.checkpoints import last_checkpoint, step_of
+from train.collate import RightPadding
 from train.lora import Lora, adapt, finish_adapter
 from train.preflight import check_rows, describe, legible
 from train.ranks import from_first, rank, world_size
@@ -63,7 +63,7 @@ def fit(config: dict[str, Any], data: Path, directory: Path) -> dict[str, Any]:
         tracking = Tracking(**{name: value for name, value in config["tracker"].items() if name != "_target_"})
         tracker = tracking.start(directory, "sft", config, step=step_of(checkpoint))
         with tracker:
-            trainer.add_callback(Watch(tracker, step_of(checkpoint)))
+            trainer.add_callback(Watch(tracker, trainer.data_collator, step_of(checkpoint)))
             _train(trainer, checkpoint, sft)
     else:
         _train(trainer, checkpoint, sft)
@@ -118,9 +118,7 @@ def make_trainer(
         train_dataset=train,
         eval_dataset=validation if evaluated else None,
         processing_class=tokenizer,
-        # Given here, since the trainer would otherwise make the end of sequence the tokenizer's padding. The id does
-        # not matter: padding is masked by position.
-        data_collator=DataCollatorForLanguageModeling(pad_token_id=tokenizer.pad_token_id or 0),
+        data_collator=RightPadding(),
     )
     for callback in (ProgressCallback, PrinterCallback):
         trainer.remove_callback(callback)

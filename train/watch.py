@@ -7,6 +7,8 @@ from typing import Any
 import torch
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
+from train.collate import RightPadding
+from train.ranks import world_size
 from train.tracking import Tracker
 from zoomr.runs import progress
 
@@ -28,17 +30,21 @@ class Watch(TrainerCallback):
     ----------
     tracker : Tracker
         Gets the figures of training and of evaluation, each with the optimizer step.
+    batches : RightPadding
+        Counts the tokens that this process is given.
     step : int
         The step that a resumed training starts at.
     """
 
-    def __init__(self, tracker: Tracker, step: int) -> None:
+    def __init__(self, tracker: Tracker, batches: RightPadding, step: int) -> None:
         self.tracker = tracker
+        self.batches = batches
         self.start = step
-        self.tokens, self.time = 0.0, time.perf_counter()
+        self._start_clock()
 
     def on_train_begin(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
         """Open the bar."""
+        self._start_clock()
         self.bar = progress(total=state.max_steps, initial=self.start, unit="step", description="sft")
 
     def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
@@ -50,16 +56,19 @@ class Watch(TrainerCallback):
     ) -> None:
         """Pass the figures on."""
         if "loss" in logs:
-            now = time.perf_counter()
             figures = {name: logs[key] for key, name in TRAIN.items() if key in logs}
-            figures["tokens_per_s"] = (logs["num_tokens"] - self.tokens) / (now - self.time)
+            tokens, seconds = self.batches.tokens - self.tokens, time.perf_counter() - self.time
+            figures["tokens_per_s"] = world_size() * tokens / seconds
             figures["memory_gib"] = memory() / 2**30
-            self.tokens, self.time = logs["num_tokens"], now
+            self._start_clock()
             self.bar.set_postfix(loss=f"{logs['loss']:.3f}", refresh=False)
             self.tracker.log("train", state.global_step, figures)
         elif "eval_loss" in logs:
             self.tracker.log("eval", state.global_step, {name: logs[key] for key, name in EVAL.items() if key in logs})
-            self.time = time.perf_counter()
+            self._start_clock()
+
+    def _start_clock(self) -> None:
+        self.tokens, self.time = self.batches.tokens, time.perf_counter()
 
     def on_train_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
         """Close the bar."""
