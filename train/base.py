@@ -2,7 +2,7 @@
 
 A model that only ever reads ledgers stalls with the look-ups unlearnt: copying in order, and guessing among the values
 it has seen, are shortcuts. So two drills without shortcuts come first and stay in the mix, and while they last the
-lower layers must also tell which tokens came one, two and three before, the raw material of a look-up. The model never
+lower layers must also tell which tokens came up to four before, the raw material of a look-up. The model never
 sees a summary.
 """
 
@@ -43,9 +43,9 @@ class Recipe:
 
 
 class Hints(torch.nn.Module):
-    """Linear probes that must tell the token 1 back after layer 1, and 2 and 3 back after layer 2."""
+    """Linear probes that must tell the token 1 back after layer 1, and those 2, 3 and 4 back after layer 2."""
 
-    BACK_AND_LAYER = ((1, 1), (2, 2), (3, 2))
+    BACK_AND_LAYER = ((1, 1), (2, 2), (3, 2), (4, 2))
 
     def __init__(self, width: int, vocabulary: int) -> None:
         super().__init__()

@@ -7,7 +7,7 @@ import torch
 from transformers import PreTrainedTokenizerFast
 
 from data_gen.ledger import rows
-from data_gen.ledger.world import NAMES
+from data_gen.ledger.world import LABELS, NAMES
 from zoomr.prompts import render_row
 
 IGNORE = -100
@@ -31,9 +31,9 @@ class Curriculum:
         Share of drills that stays among the ledgers.
     """
 
-    induction_steps: int = 400
-    recall_steps: int = 300
-    ledger_steps: int = 2400
+    induction_steps: int = 450
+    recall_steps: int = 250
+    ledger_steps: int = 2000
     drill_tokens: int = 2048
     ledger_tokens: int = 4096
     lengths: tuple[int, ...] = tuple(range(4, 17))
@@ -57,7 +57,8 @@ class Lessons:
         self.curriculum, self.tokenizer, self.seed = curriculum, tokenizer, seed
         self.rng = random.Random(f"lessons {seed}")
         self.digits = [tokenizer.convert_tokens_to_ids(str(digit)) for digit in range(10)]
-        self.names = [tokenizer.convert_tokens_to_ids(f" {name}:") for name in NAMES]
+        self.names = [tokenizer.convert_tokens_to_ids(f" {name}{colon}") for name in NAMES for colon in ("", ":")]
+        self.labels = [tokenizer.convert_tokens_to_ids(f" {label}") for label in LABELS]
         self.stop = tokenizer.convert_tokens_to_ids(".")
         self.ledgers_drawn = 0
 
@@ -72,11 +73,12 @@ class Lessons:
         return self.ledger()
 
     def induction(self, length: int) -> Batch:
-        """Random segments of names and digits that come back in random order; every token is learnt."""
+        """Random segments of names, labels and digits that come back in random order; every token is learnt."""
+        alphabet = self.names + self.labels + self.digits
         batch = []
         for _ in range(self.curriculum.drill_tokens // length):
             size, count = self.rng.randint(3, 10), self.rng.randint(2, max(3, length // 32))
-            segments = [self.rng.choices(self.names + self.digits, k=size) for _ in range(count)]
+            segments = [self.rng.choices(alphabet, k=size) for _ in range(count)]
             row: list[int] = []
             while len(row) < length:
                 row += self.rng.choice(segments)

@@ -9,7 +9,7 @@ import re
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
-from data_gen.ledger.world import NAMES, SYSTEM, rows
+from data_gen.ledger.world import LABELS, NAMES, SYSTEM, rows
 
 PATTERN = r" ?\\boxed\{|<\|[a-z_]+\|>| ?[A-Za-z]+:?|\n\n|\n|\d|[^\sA-Za-z\d]"
 SPECIAL = {"bos": "<|begin_of_text|>", "eos": "<|end_of_turn|>", "pad": "<|pad|>", "unk": "<|unknown|>"}
@@ -22,13 +22,14 @@ CHAT_TEMPLATE = (
 
 
 def vocabulary() -> list[str]:
-    """Return every token in a fixed order: specials, digits, names with and without colon, then words."""
+    """Return every token in a fixed order: specials, digits, labels, names with and without colon, then words."""
     names = [f" {name}{colon}" for name in NAMES for colon in ("", ":")]
     words: dict[str, None] = {}
     for row in rows("vocabulary", count=8, lengths=[4]):
         for text in (SYSTEM, *(turn["value"] for turn in row["conversations"])):
             words |= dict.fromkeys(re.findall(PATTERN, text))
-    known = [*SPECIAL.values(), *ROLES, *map(str, range(10)), *names]
+    labels = [f" {label}" for label in LABELS]
+    known = [*SPECIAL.values(), *ROLES, *map(str, range(10)), *labels, *names]
     return known + sorted(word for word in words if word not in known)
 
 

@@ -10,10 +10,8 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-NAMES = tuple(
-    "ada ben cal dan eva flo gil hal ian jan kim leo max nat ora pat "
-    "ray sue tom una val wes zoe amy bob cat deb eli fay gus ivy joe".split()
-)
+NAMES = tuple("ada ben cal dan eva flo gil hal ian jan kim leo max nat ora pat ray sue tom una val wes yan zoe".split())
+LABELS = "ABCDEFGHIJKLMNOPQRST"
 SYSTEM = "You keep a ledger. Think step by step and box the result."
 QUESTION_PREFIX = r"Return your final response within \boxed{}. "
 MODULUS = 1000
@@ -51,7 +49,7 @@ class Problem:
     @property
     def question(self) -> str:
         """The user's text."""
-        lines = [f"{entry.name} is {self.recipe(entry)}" for entry in self.entries]
+        lines = [self.line(index) for index in range(len(self.entries))]
         return f"{QUESTION_PREFIX}Ledger: {'; '.join(lines)}. What is {self.entries[self.asked].name}?"
 
     @property
@@ -59,10 +57,11 @@ class Problem:
         """The asked value, three digits."""
         return f"{self.entries[self.asked].value:03d}"
 
-    def recipe(self, entry: Entry) -> str:
-        """How an entry comes about: `zero+374` for the first, `ada+615` for another."""
+    def line(self, index: int) -> str:
+        """An entry as the ledger has it: `A ada is zero+374` for the first, `C tom is ada+615` for another."""
+        entry = self.entries[index]
         start = "zero" if entry.parent is None else self.entries[entry.parent].name
-        return f"{start}+{entry.addend:03d}"
+        return f"{LABELS[index]} {entry.name} is {start}+{entry.addend:03d}"
 
     @property
     def dependencies(self) -> tuple[int | None, ...]:
@@ -74,10 +73,11 @@ class Problem:
         """The reasoning: one paragraph an entry, and one that recalls the asked value."""
         asked = self.entries[self.asked]
         recall = f"All done. The ledger asks for {asked.name}. Recall {asked.name}: {asked.name}:{asked.value:03d}."
-        return [*(self._work(entry) for entry in self.entries), recall]
+        return [*(self._work(index) for index in range(len(self.entries))), recall]
 
-    def _work(self, entry: Entry) -> str:
-        opening = f"Next is {entry.name}, which is {self.recipe(entry)}."
+    def _work(self, index: int) -> str:
+        entry = self.entries[index]
+        opening = f"Line {self.line(index)}."
         closing = f"So {entry.name}:{entry.value:03d}."
         if entry.parent is None:
             return f"{opening}\n{closing}"
