@@ -2,6 +2,8 @@
 
 import re
 from collections.abc import Callable
+from functools import cache
+from typing import Any
 
 from omegaconf import DictConfig
 
@@ -25,7 +27,12 @@ def token_counter(rule: str, model: DictConfig) -> Callable[[str], int]:
     """
     if rule == "approximate":
         return approximate_tokens
-    from zoomr.loading import load_tokenizer
 
-    tokenizer = load_tokenizer(model.path, model.revision)
-    return lambda text: len(tokenizer(text, add_special_tokens=False)["input_ids"])
+    @cache
+    def tokenizer() -> Any:
+        from zoomr.loading import load_tokenizer
+
+        return load_tokenizer(model.path, model.revision)
+
+    # Loaded for the first text, so that a dataset that cannot be read is said before a model that cannot.
+    return lambda text: len(tokenizer()(text, add_special_tokens=False)["input_ids"])

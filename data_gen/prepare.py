@@ -8,11 +8,10 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-import hydra
 from omegaconf import DictConfig
 
 from configs.cli import stage
-from data_gen.configuration import is_whole, plain
+from data_gen.configuration import is_whole, make, plain
 from data_gen.jsonl import write_rows
 from data_gen.lengths import token_counter
 from data_gen.segmentation import BLANK_LINES, cut
@@ -25,7 +24,7 @@ def prepare(cfg: DictConfig) -> None:
     """Cut the thoughts of a dataset into paragraphs."""
     config = plain(cfg)
     dataset = config["dataset"]
-    source = hydra.utils.instantiate(cfg.dataset.source)
+    source = make(cfg, "dataset.source")
     settings = {
         # A local file counts by its content, wherever it lies.
         "source": None if source.file else dataset["source"],
@@ -45,22 +44,24 @@ def prepare(cfg: DictConfig) -> None:
     if is_whole(run):
         return run.say_done()
 
-    segmentation = hydra.utils.instantiate(cfg.dataset.segmentation)
+    segmentation = make(cfg, "dataset.segmentation")
     count = token_counter(dataset["tokens"], cfg.model)
     skipped: Counter[str] = Counter()
     statistics = Statistics(count)
 
+    found = read_traces(itertools.islice(source.rows(), cfg.limit), segmentation, count, skipped)
+    # The first trace comes before the bar, so that a source that cannot be used is the first thing said.
+    first = list(itertools.islice(found, 1))
+    if not first:
+        reasons = ", ".join(f"{number} {reason}" for reason, number in skipped.most_common()) or "no rows"
+        raise UserError(f"dataset.path: none of the rows is a usable trace ({reasons}).")
+
     def rows() -> Iterator[dict[str, Any]]:
-        source_rows = itertools.islice(source.rows(), cfg.limit)
-        bar = progress(source_rows, total=cfg.limit, unit="trace", description="prepare")
-        for trace in read_traces(bar, segmentation, count, skipped):
+        for trace in progress(itertools.chain(first, found), total=cfg.limit, unit="trace", description="prepare"):
             statistics.add(_blank_line_pieces(trace), trace.paragraphs)
             yield trace.row()
 
     traces = write_rows(run.dir / "traces.jsonl", rows())
-    if traces == 0:
-        reasons = ", ".join(f"{number} {reason}" for reason, number in skipped.most_common()) or "no rows"
-        raise UserError(f"dataset.path: none of the rows is a usable trace ({reasons}).")
     write_atomic(run.dir / "statistics.json", statistics.to_json())
     write_atomic(run.dir / "statistics.html", statistics.to_html(cfg.dataset.name, skipped))
     counts = {"traces": traces, "paragraphs": statistics.paragraphs, "skipped": dict(skipped)}

@@ -26,22 +26,26 @@ class Published:
 
     Attributes
     ----------
-    path : str
-        Hub id, or a JSON Lines or Parquet file.
+    path : str or None
+        Hub id, or a JSON Lines or Parquet file; None is refused.
     revision : str or None
         Commit, tag or branch on the hub; a local file has none.
     split : str
         Split on the hub.
     """
 
-    path: str
+    path: str | None
     revision: str | None = None
     split: str = "train"
+
+    def __post_init__(self) -> None:
+        if self.path is None:
+            raise UserError("dataset.path is not set: give a JSON Lines or Parquet file, or a hub id.")
 
     @property
     def file(self) -> Path | None:
         """The local file, None for a hub id."""
-        path = Path(self.path)
+        path = Path(str(self.path))
         return path if path.exists() or path.suffix in FILE_TYPES else None
 
     def rows(self) -> Iterator[Row]:
@@ -68,7 +72,9 @@ class Published:
 
     def _hub_rows(self) -> Iterator[Row]:
         import datasets
+        import huggingface_hub
 
+        huggingface_hub.logging.set_verbosity_error()
         try:
             yield from datasets.load_dataset(self.path, revision=self.revision, split=self.split)
         except (OSError, ValueError) as error:

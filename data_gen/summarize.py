@@ -11,11 +11,10 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-import hydra
 from omegaconf import DictConfig
 
 from configs.cli import stage
-from data_gen.configuration import is_whole, plain
+from data_gen.configuration import is_whole, make, plain
 from data_gen.jsonl import read_rows, write_rows
 from data_gen.teacher.prompt import Prompt, Request, requests, teacher_identity
 from data_gen.teacher.settings import Patience, Teacher
@@ -27,7 +26,7 @@ KEPT = ("id", "trace", "paragraph", "summary", "finish_reason", "usage", "model"
 def summarize(cfg: DictConfig) -> None:
     """Summarise the paragraphs of a prepared dataset."""
     setup = cfg.summarize
-    teacher: Teacher = hydra.utils.instantiate(cfg.teacher)
+    teacher: Teacher = make(cfg, "teacher")
     prompt = Prompt.load(setup.prompt, setup.context, setup.previous)
     identity = teacher_identity(teacher, setup.summary_tokens)
     prepared = resolve_run(setup.traces, setting="summarize.traces", command="python -m data_gen.prepare")
@@ -60,7 +59,7 @@ def summarize(cfg: DictConfig) -> None:
             print(Estimate.of(missing, teacher, setup.latency))
             return None
         total = _paragraphs(prepared, cfg.limit)
-        patience: Patience = hydra.utils.instantiate(setup.patience)
+        patience: Patience = make(cfg, "summarize.patience")
         failures = asyncio.run(_ask(teacher, patience, setup.summary_tokens, run.dir, missing, store, total))
         counts = _write_outputs(run.dir, store, failures, row_ids)
     if counts["failed_share"] > setup.failed_share:

@@ -38,7 +38,7 @@ def endpoint(teacher: Teacher, log: Path, patience: float = 120.0) -> Iterator[s
         yield str(teacher.base_url)
         return
     port = free_port()
-    command = [part.format(port=port, python=sys.executable) for part in teacher.serve]
+    command = [part.format(port=port, python=sys.executable, model=teacher.model) for part in teacher.serve]
     with open(log, "ab") as output:
         try:
             server = subprocess.Popen(

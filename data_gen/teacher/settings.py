@@ -27,7 +27,8 @@ class Teacher:
     api_key_env : str or None
         Environment variable that holds the key; None for a server without keys.
     serve : list of str or None
-        Command that serves the model on the loopback port `{port}`; `{python}` is this interpreter.
+        Command that serves the model on the loopback port; `{port}`, `{model}` and `{python}` (this interpreter) are
+        filled in.
     answer : str
         "json" where the model reliably writes a JSON object, "text" for small models.
     sampling : dict
