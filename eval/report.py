@@ -14,6 +14,7 @@ from eval.reporting.claims import findings
 from eval.reporting.consensus import consensus_of, consensus_sentence, draw_consensus
 from eval.reporting.csv_table import csv_row, to_csv
 from eval.reporting.figures import accuracy_against_active
+from eval.reporting.profile import draw_profile, load_points, profile_rows, profile_sentences
 from eval.reporting.table1 import markdown, own_rows, paper_rows
 from zoomr.runs import UserError, write_atomic
 
@@ -57,7 +58,7 @@ def build(cfg: DictConfig) -> None:
     parts = {
         "orderings": sections.orderings(found),
         "table1": sections.table1(compared, beside, drawing),
-        "fig3a": sections.profile([], None),
+        "fig3a": profile_section(Path(cfg.paths.runs) / "profile", paper, results),
         "fig3c": ablation_section(comparable, paper, results),
         "fig3d": consensus_section(compared, paper, results),
         "lengths": sections.lengths(compared),
@@ -118,6 +119,15 @@ def ablation_section(cells: list[ScoredCell], paper: dict[str, Any], results: Pa
     text = "".join(f"- {sentence}\n" for sentence in sentences)
     write_atomic(results / "ablation.md", f"# Ablations over c and k\n\n{text}\n{markdown(rows)}")
     return sections.ablation(rows, sentences, draw_ablation(here, results / "ablation")[0])
+
+
+def profile_section(profiled: Path, paper: dict[str, Any], results: Path) -> str:
+    """Memory and throughput of the profile that finished last."""
+    points = load_points(profiled)
+    if not points:
+        return sections.profile([], [], None)
+    rows, sentences = profile_rows(points), profile_sentences(points, paper["efficiency"])
+    return sections.profile(rows, sentences, draw_profile(points, results / "profile")[0])
 
 
 def consensus_section(cells: list[ScoredCell], paper: dict[str, Any], results: Path) -> str:

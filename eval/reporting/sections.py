@@ -105,11 +105,15 @@ def consensus(sentence: str, drawing: Path | None) -> str:
     return html.section("fig3d", "Fig. 3d, e: agreeability", *parts)
 
 
-def profile(rows: list[dict[str, Any]], drawing: Path | None) -> str:
+def profile(rows: list[dict[str, Any]], sentences: list[str], drawing: Path | None) -> str:
     """Memory and throughput."""
     parts = [html.NOT_RUN]
     if drawing is not None:
-        parts = [html.figure(drawing, "Memory and throughput against length."), html.table(rows)]
+        caption = (
+            "KV memory and throughput against length at the largest batch. Dotted: the analytic model (section 3.5)."
+        )
+        text = "".join(html.paragraph(sentence) for sentence in sentences)
+        parts = [text, html.figure(drawing, caption), html.table(rows)]
     return html.section("fig3a", "Fig. 3a, b: memory and throughput", *parts)
 
 

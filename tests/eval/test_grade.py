@@ -1,12 +1,15 @@
 """The whole rule, its limits and its cases. E01-E04, E07-E09, E12, E13, E21."""
 
 import json
+import os
 import time
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from eval.grading import worker
 from eval.grading.answers import final_answer
 from eval.grading.exact import exact_verdict
 from eval.grading.grade import Case, Grade, failing_golds, grade
@@ -56,16 +59,16 @@ def test_e02_e03_a_hostile_answer_costs_its_limit_and_the_next_is_graded(answer)
         list(small.verdicts([("x+1", "1+x")]))
         begin = time.perf_counter()
         hostile, honest = small.verdicts([("\\sqrt{2}", answer), ("\\sqrt{2}", "\\frac{2}{\\sqrt{2}}")])
-        assert time.perf_counter() - begin < 3
+        assert time.perf_counter() - begin < 2 * worker.WALL_FACTOR
     assert hostile.equal is not True
     assert honest == Verdict(True)
 
 
-def test_e02_the_memory_limit_is_hard():
-    with SymbolicPool(workers=1, seconds=20, mebibytes=16) as tight:
-        (verdict,) = tight.verdicts([("\\sqrt{2}", "\\sqrt{3}")])
-    assert verdict.equal is None
-    assert "memory" in verdict.reason or "died" in verdict.reason
+def test_e02_the_memory_limit_is_hard(monkeypatch):
+    monkeypatch.setattr(worker, "symbolic_verdict", lambda gold, answer: bool(bytearray(1 << 31)))
+    assert worker._in_child("1", "1", 5, 1024) == {"equal": None, "reason": "memory limit"}
+    monkeypatch.setattr(worker, "symbolic_verdict", lambda gold, answer: os.abort())
+    assert worker._in_child("1", "1", 5, 1024) == {"equal": None, "reason": "child process died"}
 
 
 @pytest.mark.parametrize("gold", ["\\dfrac{9}{7}", "\\text{Evelyn}", "(3,\\frac{\\pi}{2})", "\\$18.90"])
@@ -135,3 +138,17 @@ def test_all_golds_are_correct_against_themselves_in_time(name, kind, pool):
     if kind == "math":
         assert all(verdict.equal for verdict in pool.verdicts((gold, gold) for gold in golds))
     assert time.perf_counter() - begin < 60
+
+
+def test_recorded_traces_score_as_a_person_would(pool):
+    """Where the source's own string comparison differs: six right answers in another form, one answer without a box."""
+    rows = json_lines(data_file("reasoning_traces_math500.jsonl"))
+    cases = [Case(row["meta"]["gold"], row["conversations"][1]["value"], ended=row["meta"]["complete"]) for row in rows]
+    found = [done.status for done in grade(cases, pool)]
+    assert Counter(found) == {"correct": 47, "wrong": 7, "unparsed": 5, "truncated": 1}
+    differing = {
+        row["meta"]["id"]: status
+        for row, status in zip(rows, found, strict=True)
+        if (status == "correct") != bool(row["meta"]["correct_by_source_grader"])
+    }
+    assert Counter(differing.values()) == {"correct": 6, "unparsed": 1}

@@ -1,0 +1,110 @@
+"""Memory and throughput from eval.profile, beside the paper's statements (its Fig. 3a and 3b)."""
+
+from pathlib import Path
+from typing import Any
+
+from eval.reporting.figures import house_style, save
+from eval.rows import read_rows
+from zoomr.runs import read_manifest
+
+NAMES = {
+    "full": "Full KV",
+    "full_offload": "Full KV, offloaded",
+    "zoomr": "ZoomR, active set on the device",
+    "zoomr_layerwise": "ZoomR, layer by layer",
+}
+STYLES = {
+    "full": ("#000000", "s"),
+    "full_offload": ("#0072B2", "v"),
+    "zoomr": ("#D55E00", "o"),
+    "zoomr_layerwise": ("#E69F00", "D"),
+}
+MIB = 2**20
+
+
+def load_points(profiled: Path) -> list[dict[str, Any]]:
+    """Points of the profile that finished last; empty where there is none."""
+    latest = profiled / "latest"
+    if not latest.exists():
+        return []
+    directory = profiled / latest.read_text().strip()
+    return read_rows(directory / "points.jsonl") if read_manifest(directory).get("ended") else []
+
+
+def profile_rows(points: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """One row a point, bytes in MiB; a dash where a figure is unknown."""
+    return [
+        {
+            "variant": NAMES.get(point["variant"], point["variant"]),
+            "length": point["length"],
+            "batch": point["batch"],
+            "device": point["device"],
+            "weights, MiB": mib(point["weights_bytes"]),
+            "device KV, MiB": mib(point["device_kv_bytes"]),
+            "analytic KV, MiB": mib(point["analytic_kv_bytes"]),
+            "host KV, MiB": mib(point["host_kv_bytes"]),
+            "transient peak, MiB": mib(point["transient_peak_bytes"]),
+            "RSS peak, MiB": mib(point["rss_peak_bytes"]),
+            "tokens/s": f"{point['tokens_per_s']:.1f}",
+        }
+        for point in points
+    ]
+
+
+def mib(size: int | None) -> str:
+    """Bytes as MiB."""
+    return "-" if size is None else f"{size / MIB:.1f}"
+
+
+def profile_sentences(points: list[dict[str, Any]], paper: dict[str, Any]) -> list[str]:
+    """Ratios at the longest length and the largest batch, beside the paper's."""
+    last = {point["variant"]: point for point in largest(points) if point["length"] == longest(points)}
+    sentences = []
+    zoomed = last.get("zoomr_layerwise")
+    for name, claim in (("full", paper["memory_vs_full_on_gpu"]), ("full_offload", paper["memory_vs_full_offloaded"])):
+        if zoomed and name in last:
+            ratio = last[name]["device_kv_bytes"] / zoomed["device_kv_bytes"]
+            pair = f"{NAMES[name]} over {NAMES['zoomr_layerwise']}"
+            sentences.append(f"Device KV of {pair}: {ratio:.1f}x (paper: {claim}).")
+    for name in ("zoomr", "zoomr_layerwise"):
+        if name in last and "full" in last:
+            ratio = last[name]["tokens_per_s"] / last["full"]["tokens_per_s"]
+            theirs = paper["throughput_tokens_per_s"]
+            share = theirs["zoomr"] / theirs["full"]
+            sentences.append(f"Throughput of {NAMES[name]} over {NAMES['full']}: {ratio:.2f}x (paper: {share:.2f}x).")
+    return sentences
+
+
+def largest(points: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Points of the largest batch."""
+    batch = max(point["batch"] for point in points)
+    return [point for point in points if point["batch"] == batch]
+
+
+def longest(points: list[dict[str, Any]]) -> int:
+    """The longest length."""
+    return max(point["length"] for point in points)
+
+
+def draw_profile(points: list[dict[str, Any]], stem: Path) -> list[Path]:
+    """Draw device memory and throughput against length at the largest batch."""
+    plt = house_style()
+    figure, axes = plt.subplots(1, 2, figsize=(6.4, 2.8))
+    shown = largest(points)
+    for variant in dict.fromkeys(point["variant"] for point in shown):
+        line = sorted((point for point in shown if point["variant"] == variant), key=lambda point: point["length"])
+        lengths = [point["length"] for point in line]
+        colour, marker = STYLES.get(variant, ("#666666", "h"))
+        style: Any = {"color": colour, "marker": marker, "markersize": 4, "linewidth": 1.2}
+        measured = [point["device_kv_bytes"] / MIB for point in line]
+        axes[0].plot(lengths, measured, label=NAMES.get(variant, variant), **style)
+        analytic = [point["analytic_kv_bytes"] / MIB for point in line]
+        axes[0].plot(lengths, analytic, color=colour, linewidth=0.6, linestyle=":")
+        axes[1].plot(lengths, [point["tokens_per_s"] for point in line], **style)
+    axes[0].set_ylabel("device KV (MiB)")
+    axes[1].set_ylabel("tokens per second, all rows")
+    for axis in axes:
+        axis.set_xlabel(f"generated tokens, batch {shown[0]['batch']}")
+        axis.set_ylim(bottom=0)
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=2, fontsize=7)
+    return save(figure, stem)

@@ -1,0 +1,88 @@
+"""What a multirun covers, and what a killed or a mistaken one leaves. H01, H03, H05, H07, H11."""
+
+import itertools
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import yaml
+from hydra import compose, initialize_config_dir
+from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
+from hydra.core.override_parser.overrides_parser import OverridesParser
+
+ROOT = Path(__file__).resolve().parents[2]
+SWEEPS = sorted(path.stem for path in (ROOT / "configs" / "sweep").glob("*.yaml"))
+
+
+def jobs(name: str) -> list[list[str]]:
+    params = yaml.safe_load((ROOT / "configs" / "sweep" / f"{name}.yaml").read_text())
+    overrides = OverridesParser.create().parse_overrides([f"{key}={value}" for key, value in params.items()])
+    return [job for batch in BasicSweeper.split_arguments(overrides, max_batch_size=None) for job in batch]
+
+
+@pytest.mark.parametrize("name", SWEEPS)
+def test_every_job_of_a_sweep_composes(name):
+    with initialize_config_dir(str(ROOT / "configs"), version_base="1.3"):
+        for job in jobs(name)[:: max(1, len(jobs(name)) // 6)]:
+            compose("eval", overrides=job)
+
+
+def test_h07_the_sweep_covers_every_pair_once_with_its_controls():
+    methods = ("zoomr", "random_zoom", "recency_zoom")
+    expected = {
+        (f"method={method}", f"method.c={c}", f"method.k={k}")
+        for method, c, k in itertools.product(methods, range(1, 5), range(1, 5))
+    }
+    found = [tuple(job) for job in jobs("c_k")]
+    assert len(found) == len(set(found)) == len(expected)
+    assert set(found) == expected
+
+
+def test_the_method_that_sets_the_budget_comes_first():
+    for name in ("methods", "table1"):
+        params = yaml.safe_load((ROOT / "configs" / "sweep" / f"{name}.yaml").read_text())
+        assert params["method"].startswith("zoomr,")
+
+
+@pytest.mark.parametrize("launcher", ["pool", "slurm", "local_jobs"])
+def test_launchers_compose_and_say_how_to_call_them(launcher):
+    path = ROOT / "configs" / "hydra" / "launcher" / f"{launcher}.yaml"
+    assert f"hydra/launcher={launcher}" in path.read_text().splitlines()[0]
+    with initialize_config_dir(str(ROOT / "configs"), version_base="1.3"):
+        config = compose("eval", overrides=[f"hydra/launcher={launcher}"], return_hydra_config=True)
+    assert config.hydra.launcher._target_.startswith("hydra_plugins.")
+
+
+def test_h01_hydra_and_the_latex_grader_share_one_process():
+    code = (
+        "import warnings; warnings.simplefilter('error', UserWarning)\n"
+        "from hydra import compose, initialize_config_dir\n"
+        f"with initialize_config_dir({str(ROOT / 'configs')!r}, version_base='1.3'): compose('eval', ['method.c=3'])\n"
+        "from eval.grading.symbolic import symbolic_verdict\n"
+        "print(symbolic_verdict('\\\\frac{1}{2}', '0.5'))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
+    assert done.stdout.strip() == "True", done.stderr
+    assert "ANTLR" not in done.stderr
+
+
+def test_h11_a_terminated_stage_keeps_its_rows_and_has_an_exit_code_of_its_own(tmp_path):
+    script = tmp_path / "stage.py"
+    script.write_text(
+        "import sys, time\n"
+        f"sys.path.insert(0, {str(ROOT)!r})\n"
+        "from zoomr.runs import AppendLog\n"
+        "with AppendLog('rows.jsonl') as log:\n"
+        "    for n in range(1000):\n"
+        "        log.append({'id': n}); time.sleep(0.01)\n"
+    )
+    process = subprocess.Popen([sys.executable, str(script)], cwd=tmp_path)
+    rows = tmp_path / "rows.jsonl"
+    while not rows.exists() or rows.stat().st_size < 100:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(timeout=20) == -signal.SIGTERM
+    assert rows.read_text().endswith("}\n")
