@@ -6,7 +6,7 @@ from typing import Any
 
 from zoomr.runs import UserError, read_manifest
 
-SHARED = ("model", "benchmark", "generation", "prompt", "seed", "limit")
+SHARED = ("benchmark", "generation", "prompt", "seed", "limit")
 
 
 @dataclass(frozen=True)
@@ -21,11 +21,14 @@ class Reference:
         Settings that its policy must have.
     statistic : str
         ``peak`` or ``mean`` active tokens of a sample; the budget is the mean over problems (paper.md 3.24).
+    checkpoint : str or None
+        ``export`` or ``base``; None takes the kind of checkpoint of the cell that asks.
     """
 
     method: str
     policy: dict[str, Any]
     statistic: str
+    checkpoint: str | None = None
 
 
 def matched_budget(generated: Path, settings: dict[str, Any], reference: Reference) -> int:
@@ -50,6 +53,7 @@ def matched_budget(generated: Path, settings: dict[str, Any], reference: Referen
     UserError
         When the reference cell is missing, unfinished or not unique; names the command that makes it.
     """
+    model = settings["model"]["name"], reference.checkpoint or settings["model"]["checkpoint"]
     found = []
     for path in sorted(generated.glob("*/manifest.json")):
         manifest = read_manifest(path.parent)
@@ -59,17 +63,21 @@ def matched_budget(generated: Path, settings: dict[str, Any], reference: Referen
             and theirs["shard"] is None
             and theirs["method"]["name"] == reference.method
             and reference.policy.items() <= theirs["method"]["policy"].items()
+            and (theirs["model"]["name"], theirs["model"]["checkpoint"]) == model
             and all(theirs[key] == settings[key] for key in SHARED)
         ):
-            found.append(manifest["counts"][f"active_tokens_{reference.statistic}"])
+            weights = manifest["inputs"].get("checkpoint", {}).get("sha256")
+            found.append((manifest["ended"], weights, manifest["counts"][f"active_tokens_{reference.statistic}"]))
     if not found:
         raise UserError(
             f"method.budget=match needs a finished cell of {reference.method} on the same model and benchmark: "
             f"run `python -m eval.generate method={reference.method}` with the same options, or set a budget in tokens."
         )
-    if len(set(found)) > 1:
+    newest = max(found)[1]  # cells of a checkpoint that was replaced since do not count
+    budgets = {budget for _, weights, budget in found if weights == newest}
+    if len(budgets) > 1:
         raise UserError(
-            f"method.budget=match finds {len(found)} cells of {reference.method} with different budgets: "
+            f"method.budget=match finds {len(budgets)} cells of {reference.method} with different budgets: "
             "name more of its settings in match.policy."
         )
-    return round(found[0])
+    return round(budgets.pop())

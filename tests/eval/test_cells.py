@@ -55,6 +55,16 @@ def test_match_without_a_reference_names_the_command(make_cell, tmp_path):
         matched_budget(tmp_path / "runs" / "micro" / "generate", settings, REFERENCE)
 
 
+def test_match_takes_the_newest_checkpoint_and_refuses_two_budgets_of_one(make_cell, tmp_path):
+    generated = tmp_path / "runs" / "micro" / "generate"
+    settings = read_manifest(make_cell("zoomr", [True], policy={"c": 2}, peak=100.0, checkpoint="old"))["settings"]
+    make_cell("zoomr", [True], policy={"c": 2}, peak=200.0, checkpoint="new", ended="2026-02-01", tag="b")
+    assert matched_budget(generated, settings, REFERENCE) == 200
+    make_cell("zoomr", [True], policy={"c": 2, "k": 33}, peak=300.0, checkpoint="new", ended="2026-02-01")
+    with pytest.raises(UserError, match="finds 2 cells"):
+        matched_budget(generated, settings, REFERENCE)
+
+
 def test_match_never_takes_a_cell_with_other_settings(make_cell, tmp_path):
     settings = read_manifest(make_cell("zoomr", [True], policy={"c": 2}))["settings"]
     with pytest.raises(UserError, match="needs a finished cell"):
