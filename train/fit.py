@@ -9,6 +9,7 @@ from datasets import Dataset, load_from_disk
 from transformers import PreTrainedTokenizerBase, PrinterCallback, ProgressCallback, set_seed
 from trl import SFTConfig, SFTTrainer
 
+from train.adherence import Adherence
 from train.checkpoints import last_checkpoint, step_of
 from train.collate import RightPadding
 from train.lora import Lora, adapt, finish_adapter
@@ -17,7 +18,7 @@ from train.ranks import from_first, rank, world_size
 from train.tracking import Tracking
 from train.watch import Watch
 from zoomr.loading import load
-from zoomr.runs import UserError
+from zoomr.runs import UserError, read_manifest
 
 
 def fit(config: dict[str, Any], data: Path, directory: Path) -> dict[str, Any]:
@@ -43,8 +44,11 @@ def fit(config: dict[str, Any], data: Path, directory: Path) -> dict[str, Any]:
         If a row cannot be trained on, or the memory does not suffice.
     """
     sft, model_settings = config["sft"], config["model"]
-    train, validation = (load_from_disk(str(data / split)) for split in ("train", "validation"))
+    train = load_from_disk(str(data / "train"))
     train = train.select(range(min(len(train), config["limit"] or len(train))))
+    # A dataset without rows has no columns either, and cannot be loaded.
+    held_out = read_manifest(data)["counts"]["rows"]["validation"]
+    validation = load_from_disk(str(data / "validation")) if held_out else None
     set_seed(config["seed"])
     model, tokenizer = load(
         model_settings["path"],
@@ -56,14 +60,17 @@ def fit(config: dict[str, Any], data: Path, directory: Path) -> dict[str, Any]:
     facts = check_rows(train, tokenizer, sft["max_length"])
     adapted = adapt(model, tokenizer, Lora(**config["lora"]))
     checkpoint = from_first(last_checkpoint(directory / "checkpoints") if rank() == 0 else None)
-    trainer = make_trainer(adapted, tokenizer, train, validation, config, directory / "checkpoints")
+    batches = RightPadding()
+    trainer = make_trainer(adapted, tokenizer, train, validation, batches, config, directory / "checkpoints")
     if rank() == 0:
         print(legible(train[0], tokenizer, colour=sys.stdout.isatty()))
         print(describe(facts, sft, world_size()))
         tracking = Tracking(**{name: value for name, value in config["tracker"].items() if name != "_target_"})
         tracker = tracking.start(directory, "sft", config, step=step_of(checkpoint))
         with tracker:
-            trainer.add_callback(Watch(tracker, trainer.data_collator, step_of(checkpoint)))
+            if validation and sft["adherence"]["problems"] and not trainer.is_fsdp_enabled:
+                trainer.add_callback(Adherence(tracker, tokenizer, validation, **sft["adherence"]))
+            trainer.add_callback(Watch(tracker, batches, step_of(checkpoint)))
             _train(trainer, checkpoint, sft)
     else:
         _train(trainer, checkpoint, sft)
@@ -77,13 +84,13 @@ def make_trainer(
     model: Any,
     tokenizer: PreTrainedTokenizerBase,
     train: Dataset,
-    validation: Dataset,
+    validation: Dataset | None,
+    batches: RightPadding,
     config: dict[str, Any],
     directory: Path,
 ) -> SFTTrainer:
     """Return TRL's trainer for rows that carry their labels; it changes neither the rows nor the tokenizer."""
     sft = config["sft"]
-    evaluated = len(validation) > 0
     arguments = SFTConfig(
         output_dir=str(directory),
         num_train_epochs=sft["epochs"],
@@ -102,7 +109,7 @@ def make_trainer(
         max_length=None,  # the default cuts rows at 1,024 tokens; check_rows has refused those over sft.max_length
         packing=False,  # neighbours in a packed row would attend to each other
         logging_steps=sft["log_every"],
-        eval_strategy="steps" if evaluated else "no",
+        eval_strategy="steps" if validation else "no",
         eval_steps=sft["evaluate_every"],
         save_strategy="steps",
         save_steps=sft["save_every"],
@@ -116,9 +123,9 @@ def make_trainer(
         model=model,
         args=arguments,
         train_dataset=train,
-        eval_dataset=validation if evaluated else None,
+        eval_dataset=validation,
         processing_class=tokenizer,
-        data_collator=RightPadding(),
+        data_collator=batches,
     )
     for callback in (ProgressCallback, PrinterCallback):
         trainer.remove_callback(callback)

@@ -18,6 +18,9 @@ def from_first(value: Any) -> Any:
     """Return the first process's `value` in every process."""
     if world_size() == 1:
         return value
+    import torch
+    from accelerate import PartialState
     from accelerate.utils import broadcast_object_list
 
+    PartialState(cpu=not torch.cuda.is_available())  # joins the processes, which the broadcast takes for granted
     return broadcast_object_list([value])[0]

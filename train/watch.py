@@ -65,7 +65,10 @@ class Watch(TrainerCallback):
             self.tracker.log("train", state.global_step, figures)
         elif "eval_loss" in logs:
             self.tracker.log("eval", state.global_step, {name: logs[key] for key, name in EVAL.items() if key in logs})
-            self._start_clock()
+
+    def on_evaluate(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
+        """Leave the time of evaluations out of the rate."""
+        self._start_clock()
 
     def _start_clock(self) -> None:
         self.tokens, self.time = self.batches.tokens, time.perf_counter()

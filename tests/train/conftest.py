@@ -32,8 +32,14 @@ def make_rows(tokenizer, indices):
 
 def write_build(directory, train, validation, model="tiny"):
     for name, rows in (("train", train), ("validation", validation)):
-        Dataset.from_list(rows).save_to_disk(directory / name)
-    manifest = {"ended": "2026-01-01", "outputs": {"train": str(len(train))}, "config": {"model": {"name": model}}}
+        if rows:
+            Dataset.from_list(rows).save_to_disk(directory / name)
+    manifest = {
+        "ended": "2026-01-01",
+        "outputs": {"train": str(len(train))},
+        "counts": {"rows": {"train": len(train), "validation": len(validation)}},
+        "config": {"model": {"name": model}},
+    }
     (directory / "manifest.json").write_text(json.dumps(manifest))
     return directory
 

@@ -13,6 +13,7 @@ from train.checkpoints import last_checkpoint, step_of
 from train.collate import RightPadding
 from train.fit import fit, make_trainer
 from train.lora import Lora, adapt
+from train.tracking import read_figures
 from zoomr.loading import DELIMITERS, load, load_tokenizer
 
 
@@ -32,7 +33,7 @@ def trainer_for(workshop, directory, *overrides):
             if "lora_B" in name:
                 parameter.normal_(std=0.1)
     train, validation = (load_from_disk(str(workshop.data / split)) for split in ("train", "validation"))
-    return make_trainer(adapted, tokenizer, train, validation, config, directory)
+    return make_trainer(adapted, tokenizer, train, validation, RightPadding(), config, directory)
 
 
 def gradients(model):
@@ -195,6 +196,16 @@ def test_checkpoints_hold_the_adapter_alone(workshop, tmp_path):
     trained(workshop, tmp_path, "sft.save_every=1", "sft.max_steps=2")
     names = load_file(last_checkpoint(tmp_path / "checkpoints") / "adapter_model.safetensors")
     assert all("lora_" in name or "trainable_tokens_delta" in name for name in names)
+
+
+def test_adherence_is_tracked_and_does_not_disturb_the_training(workshop, tmp_path):
+    options = ("sft.max_steps=2", "sft.evaluate_every=1", "lora.dropout=0.2")
+    plain, _ = trained(workshop, tmp_path / "plain", *options)
+    watched, _ = trained(workshop, tmp_path / "watched", *options, "sft.adherence={problems: 2, max_new_tokens: 8}")
+    assert_same(plain, watched, 0)
+    figures = [row for row in read_figures(tmp_path / "watched") if "eval/balanced" in row]
+    assert [row["eval/step"] for row in figures] == [1, 2]
+    assert all(0 <= row["eval/balanced"] <= 1 and 0 < row["eval/length"] <= 8 for row in figures)
 
 
 def test_gradient_checkpointing_trains_the_same_adapter(workshop, tmp_path):
