@@ -13,6 +13,7 @@ from typing import Any
 _HOMES = {
     "generate": "zoomr.loop",
     "stream": "zoomr.loop",
+    "decode": "zoomr.custom",
     "Sampling": "zoomr.sampling",
     "Generation": "zoomr.results",
     "Usage": "zoomr.results",
@@ -25,7 +26,9 @@ _HOMES = {
     "SumR": "zoomr.policies",
     "StreamingLLM": "zoomr.policies",
     "H2O": "zoomr.policies",
+    "RandomAttention": "zoomr.policies",
     "RandomZoom": "zoomr.policies",
+    "SnapKV": "zoomr.policies",
     "RecencyZoom": "zoomr.policies",
     "OracleZoom": "zoomr.policies",
 }

@@ -86,5 +86,28 @@ def attend_weighed(
     return output.reshape(batch, 1, heads, width), weights.sum(dim=2)
 
 
+def attend_nearer(
+    query: Tensor, nearer: Tensor, first: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, scaling: float
+) -> Tensor:
+    """As `attend_one`, with another query for the first slots: that of a position nearer to them.
+
+    Parameters
+    ----------
+    nearer : (B, Hq, d)
+    first : (B,) int64
+        Number of slots, from the start, that `nearer` attends to.
+    """
+    batch, heads, _, width = query.shape
+    kv_heads, slots = key.shape[1], key.shape[2]
+    shape = (batch, kv_heads, heads // kv_heads, width)
+    scores = query.reshape(shape) @ key.transpose(-1, -2)
+    own = torch.arange(slots, device=query.device) < first[:, None, None, None]
+    scores = torch.where(own, nearer.reshape(shape) @ key.transpose(-1, -2), scores).float() * scaling
+    if mask is not None:
+        scores = scores.masked_fill(~mask, float("-inf"))
+    output = torch.softmax(scores, dim=-1).to(value.dtype) @ value
+    return output.reshape(batch, 1, heads, width)
+
+
 AttentionInterface.register(NAME, attention)
 AttentionMaskInterface.register(NAME, mask)

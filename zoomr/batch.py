@@ -11,6 +11,7 @@ import torch
 from zoomr.cache import store_cache
 from zoomr.compat import CACHE_KWARG, kv_shape
 from zoomr.control import EvictionControl, RecallControl
+from zoomr.history import QueryHistory
 from zoomr.observers import StepObserver
 from zoomr.plan import Plan, make_store
 from zoomr.policies import Evicting, Needs, Recalling
@@ -45,20 +46,23 @@ class Batch:
         model.set_attn_implementation("zoomr")
         store = make_store(plan, StoreSize(shape, size, model.dtype, device))
         self.store = store
-        self.observer = StepObserver(self.store, shape.layers, attention)
+        history = QueryHistory(shape.layers, size, policy.history) if Needs.HISTORY in policy.needs else None
+        self.observer = StepObserver(self.store, shape.layers, attention, history)
         self.cache = store_cache(self.store, shape.layers)
-        self.prefill = Prefiller(model, attention)
+        self.prefill = Prefiller(model, attention, history.length if history else 0)
         self.chooser = chooser
         self.control: RecallControl | EvictionControl
+        rotary = getattr(model.get_decoder(), "rotary_emb", None)
         if policy.recalls:
             recalling = cast(Recalling, policy)
-            rotary = model.get_decoder().rotary_emb if recalling.pre_rope else None
             recall_store = cast(RecallStore, store)
             self.control = RecallControl(
                 recalling, recall_store, self.observer, shape, size, device, rotary, plan.trace
             )
         else:
-            self.control = EvictionControl(cast(Evicting, policy), cast(EvictStore, store), device)
+            self.control = EvictionControl(
+                cast(Evicting, policy), cast(EvictStore, store), self.observer, device, rotary
+            )
         self.rows: list[Row] = []
 
     @property
@@ -79,7 +83,7 @@ class Batch:
             self.rows.append(row)
             self.store.admit(place, prompt.keys, prompt.values, prompt.received)
             self.chooser.admit(place, request)
-            self.control.admit(place, row)
+            self.control.admit(place, row, prompt.queries)
         logits = torch.stack([prompt.logits for prompt in prompts])
         return self._take(self.chooser(logits, places, [0] * len(places)), places)
 

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any
+
 import torch
 from torch import Tensor
 
-from zoomr.attention import attend_one, attend_weighed
+from zoomr.attention import attend_nearer, attend_one, attend_weighed
 from zoomr.compat import sdpa_attention_forward
+from zoomr.history import QueryHistory
+from zoomr.rotary import rotate
 from zoomr.stores.base import Store
 
 QUERY_BLOCK = 128
@@ -19,13 +24,16 @@ class PromptObserver:
     ----------
     attention : bool
         Whether the sums are wanted.
+    history : int
+        How many last queries are wanted.
     padding : (U, T) bool or None
         True for real tokens.
     """
 
-    def __init__(self, attention: bool, padding: Tensor | None):
-        self.attention, self.padding = attention, padding
+    def __init__(self, attention: bool, history: int, padding: Tensor | None):
+        self.attention, self.history, self.padding = attention, history, padding
         self.received: list[Tensor] = []
+        self.queries: list[Tensor] = []
 
     def attend(
         self, module: torch.nn.Module, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, scaling: float
@@ -33,6 +41,8 @@ class PromptObserver:
         """See `Observer.attend`."""
         if self.attention:
             self.received.append(received_attention(query, key, self.padding, scaling))
+        if self.history:
+            self.queries.append(query[:, :, -self.history :].clone())
         return sdpa_attention_forward(module, query, key, value, mask, scaling=scaling)[0]
 
 
@@ -69,6 +79,15 @@ def received_attention(query: Tensor, key: Tensor, padding: Tensor | None, scali
     return received
 
 
+@dataclass(frozen=True)
+class Shift:
+    """Positions re-assigned within the cache: for the first `first` (n,) slots, rows are `by` (n,) positions nearer."""
+
+    first: Tensor
+    by: Tensor
+    rotary: Any
+
+
 class StepObserver:
     """Attends over a store's slots, one query a row.
 
@@ -78,22 +97,39 @@ class StepObserver:
     layers : int
     attention : bool
         Add every step's attention weights to the store's ledger.
+    history : QueryHistory or None
+        Where every step's queries are entered, at the rows' `places`.
+
+    Attributes
+    ----------
+    capture : bool
+        Keep the step's queries.
+    shift : Shift or None
+        For the step, of a policy that re-assigns positions.
     """
 
-    def __init__(self, store: Store, layers: int, attention: bool):
-        self.store, self.attention = store, attention
+    def __init__(self, store: Store, layers: int, attention: bool, history: QueryHistory | None = None):
+        self.store, self.attention, self.history = store, attention, history
         self.queries: list[Tensor | None] = [None] * layers
         self.scaling = 1.0
         self.capture = False
+        self.places: Tensor | None = None
+        self.shift: Shift | None = None
 
     def attend(
         self, module: torch.nn.Module, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, scaling: float
     ) -> Tensor:
         """See `Observer.attend`."""
         layer = int(module.layer_idx)  # type: ignore[arg-type]
-        slots = self.store.mask(layer)
+        slots, self.scaling = self.store.mask(layer), scaling
         if self.capture:
-            self.queries[layer], self.scaling = query[:, :, 0], scaling
+            self.queries[layer] = query[:, :, 0]
+        if self.history is not None and self.places is not None:
+            self.history.write(layer, query[:, :, 0], self.places)
+        if self.shift is not None:
+            by_head = query[:, :, 0].transpose(0, 1)  # a position for each row, as for each token of a sequence
+            nearer = rotate(by_head, -self.shift.by, self.shift.rotary).transpose(0, 1).to(query.dtype)
+            return attend_nearer(query, nearer, self.shift.first, key, value, slots, scaling)
         if not self.attention:
             return attend_one(query, key, value, slots, scaling)
         output, weights = attend_weighed(query, key, value, slots, scaling)

@@ -15,12 +15,25 @@ from zoomr.rows import Request
 
 @dataclass(frozen=True)
 class Prefilled:
-    """A prompt's KVs, one (H, T, d) tensor a layer, its last logits (V,), and its attention sums (L, H, T) or None."""
+    """A prompt after its forward.
+
+    Attributes
+    ----------
+    keys, values : list of (H, T, d)
+        One a layer.
+    logits : (V,)
+        Of the last token.
+    received : (L, H, T) or None
+        Attention that each token received.
+    queries : (L, Hq, n, d) or None
+        Of the last tokens.
+    """
 
     keys: list[Tensor]
     values: list[Tensor]
     logits: Tensor
     received: Tensor | None
+    queries: Tensor | None
 
 
 class Prefiller:
@@ -34,10 +47,12 @@ class Prefiller:
     model : transformers causal language model
     attention : bool
         Also sum the attention that prompt tokens receive.
+    history : int
+        Also keep this many last queries.
     """
 
-    def __init__(self, model: Any, attention: bool):
-        self.model, self.attention = model, attention
+    def __init__(self, model: Any, attention: bool, history: int):
+        self.model, self.attention, self.history = model, attention, history
         self._kept: tuple[int, Prefilled] | None = None
 
     def __call__(self, requests: list[Request]) -> list[Prefilled]:
@@ -58,7 +73,7 @@ class Prefiller:
         starts = torch.tensor(pads, device=device)[:, None]
         positions = torch.arange(length, device=device)[None] - starts
         padding = positions >= 0 if any(pads) else None
-        observer = PromptObserver(self.attention, padding)
+        observer = PromptObserver(self.attention, self.history, padding)
         cache = DynamicCache()
         output = self.model(
             input_ids=ids,
@@ -71,12 +86,14 @@ class Prefiller:
         )
         layers = layer_tensors(cache)
         received = torch.stack(observer.received) if self.attention else None
+        queries = torch.stack(observer.queries) if self.history else None
         return [
             Prefilled(
                 [keys[row, :, pad:] for keys, _ in layers],
                 [values[row, :, pad:] for _, values in layers],
                 output.logits[row, -1],
                 None if received is None else received[:, row, :, pad:],
+                None if queries is None else queries[:, row, :, -min(self.history, length - pad) :],
             )
             for row, pad in enumerate(pads)
         ]
@@ -89,4 +106,5 @@ def _owned(prompt: Prefilled) -> Prefilled:
         [values.clone() for values in prompt.values],
         prompt.logits.clone(),
         None if prompt.received is None else prompt.received.clone(),
+        None if prompt.queries is None else prompt.queries.clone(),
     )

@@ -71,6 +71,8 @@ class Row:
         Tokens fed since the last refresh.
     boundary, closed : bool
         The token just fed is a semantic boundary; it closed a summary.
+    prompt_held : float
+        Prompt tokens that an evicting policy has left, when it was last counted; the mean over heads.
     """
 
     request: Request
@@ -83,6 +85,7 @@ class Row:
     since: int = 0
     boundary: bool = False
     closed: bool = False
+    prompt_held: float = 0.0
     refreshes: int = 0
     forced: int = 0
     moved_bytes: int = 0

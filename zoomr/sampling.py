@@ -97,8 +97,13 @@ class Sampler:
         """
         if self.greedy:
             return logits.argmax(-1).tolist()
-        shaped = self.processors(None, logits.float())  # type: ignore[arg-type]
-        cumulative = torch.softmax(shaped.double(), dim=-1).cumsum(-1)
-        uniform = self.uniforms[rows, drawn][:, None] * cumulative[:, -1:]
-        chosen = torch.searchsorted(cumulative, uniform, right=True)
-        return chosen.clamp(max=logits.shape[-1] - 1)[:, 0].tolist()
+        scores = self.processors(None, logits.float())  # type: ignore[arg-type]
+        return invert(scores, self.uniforms[rows, drawn])
+
+
+def invert(scores: Tensor, uniforms: Tensor) -> list[int]:
+    """Sample from scores (n, V) with given uniform numbers (n,): the inverse of the cumulative distribution."""
+    cumulative = torch.softmax(scores.double(), dim=-1).cumsum(-1)
+    target = uniforms[:, None] * cumulative[:, -1:]
+    chosen = torch.searchsorted(cumulative, target, right=True)
+    return chosen.clamp(max=scores.shape[-1] - 1)[:, 0].tolist()

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-import torch
+from typing import Any
 
+import torch
+from torch import Tensor
+
+from zoomr.observers import Shift, StepObserver
 from zoomr.policies.base import Evicting, SlotView, lowest_slots
 from zoomr.rows import Row
 from zoomr.stores import EvictStore
+
+COUNT_EVERY = 32  # evictions between two counts of the prompt tokens that are left
 
 
 class EvictionControl:
@@ -15,60 +21,93 @@ class EvictionControl:
     Parameters
     ----------
     policy : Evicting
-    store
-        Keeps a subset of the slots it holds.
+    store : EvictStore
+    observer : StepObserver
     device
+    rotary : module or None
+        The model's rotary embedding, for re-assigned positions.
     """
 
-    def __init__(self, policy: Evicting, store: EvictStore, device: torch.device):
-        self.policy, self.store, self.device = policy, store, device
+    def __init__(
+        self, policy: Evicting, store: EvictStore, observer: StepObserver, device: torch.device, rotary: Any = None
+    ):
+        self.policy, self.store, self.observer, self.device, self.rotary = policy, store, observer, device, rotary
         self.budget = policy.tokens
 
-    def admit(self, index: int, row: Row) -> None:
-        """A row starts: its prompt may be over the budget already."""
+    def admit(self, index: int, row: Row, queries: Tensor | None) -> None:
+        """A row starts, with the last queries of its prompt; the prompt may be over the budget already."""
+        if self.observer.history is not None and queries is not None:
+            self.observer.history.admit(index, queries, row.prompt)
         excess = self._excess(row)
         if excess > 0:
-            self._drop([index], [row], excess, last=row.position - 1)
+            self._drop([index], [row], excess, [row.prompt - 1])
 
     def move(self, source: int, target: int) -> None:
-        """A row changes its place; nothing is kept here."""
+        """A row changes its place."""
+        if self.observer.history is not None:
+            self.observer.history.move(source, target)
 
     def before(self, rows: list[Row]) -> None:
-        """Nothing to prepare."""
+        """Tell the observer where queries go, and what positions are re-assigned."""
+        if self.observer.history is not None:
+            places = [row.position % self.observer.history.length for row in rows]
+            self.observer.places = torch.tensor(places, device=self.device)
+        if self.policy.reassigns:
+            first = torch.tensor([self.policy.first(row.prompt) for row in rows], device=self.device)
+            by = torch.tensor([row.position + 1 - row.held for row in rows], device=self.device)
+            self.observer.shift = Shift(first, by, self.rotary)
 
     def after(self, rows: list[Row]) -> None:
         """Evict in the rows that are over the budget and due."""
         if self.budget is None:
             return
-        by_excess: dict[int, list[int]] = {}
+        alike: dict[tuple[int, int], list[int]] = {}
         for index, row in enumerate(rows):
             excess = self._excess(row)
             if excess > 0 and (row.position + 1) % self.policy.interval == 0:
-                by_excess.setdefault(excess, []).append(index)
-        for excess, indices in by_excess.items():
-            self._drop(indices, [rows[index] for index in indices], excess)
+                alike.setdefault((excess, row.held), []).append(index)
+        for (excess, _), indices in alike.items():
+            chosen = [rows[index] for index in indices]
+            self._drop(indices, chosen, excess, [row.position for row in chosen])
 
     def _excess(self, row: Row) -> int:
         if self.budget is None:
             return 0
-        return min(row.held - self.budget, row.held - self.policy.reserved(row.prompt))
+        return row.held - max(self.budget, self.policy.first(row.prompt) + self.policy.protected)
 
-    def _drop(self, indices: list[int], rows: list[Row], number: int, last: int | None = None) -> None:
+    def _drop(self, indices: list[int], rows: list[Row], number: int, last: list[int]) -> None:
         positions, present, ledger = self.store.slots(indices)
-        newest = [row.position if last is None else last for row in rows]
+        history = self.observer.history
         view = SlotView(
             positions=positions,
             present=present,
-            last=torch.tensor(newest, device=self.device)[None, :, None, None],
+            last=torch.tensor(last, device=self.device)[None, :, None, None],
             prompt=torch.tensor([row.prompt for row in rows], device=self.device)[None, :, None, None],
+            held=rows[0].held,
+            seeds=[row.request.seed * 1_000_003 + row.refreshes for row in rows],
             ledger=ledger,
+            history=None if history is None else history.of(indices, min(last) + 1),
+            scaling=self.observer.scaling,
+            keys=lambda: self.store.slot_keys(indices),
         )
-        self.store.drop(indices, lowest_slots(self.policy, view, number))
-        for row in rows:
+        lowest = lowest_slots(self.policy, view, number)
+        counted = [place for place, row in enumerate(rows) if row.refreshes % COUNT_EVERY == 0]
+        if counted:
+            left = prompt_left(view, lowest)
+            for place in counted:
+                rows[place].prompt_held = left[place]
+        self.store.drop(indices, lowest)
+        for row, newest in zip(rows, last, strict=True):
             row.held -= number
             row.refreshes += 1
-            row.meter.reset(self._kinds(row))
+            recent = min(self.policy.protected, newest + 1 - row.prompt)
+            other = row.held - row.prompt_held - recent
+            row.meter.reset([row.prompt_held, recent, 0.0, 0.0, other])
 
-    def _kinds(self, row: Row) -> list[float]:
-        recent = min(row.held, row.position + 1 - row.prompt)
-        return [0.0, recent, 0.0, 0.0, row.held - recent]
+
+def prompt_left(view: SlotView, lowest: Tensor) -> list[float]:
+    """Prompt tokens that each row still holds when `lowest` are dropped, the mean over its groups."""
+    positions = view.positions.expand(view.present.shape)
+    held = (view.present & (positions < view.prompt)).sum(-1)
+    gone = (positions.gather(-1, lowest) < view.prompt).sum(-1)
+    return (held - gone).double().mean(dim=(0, 2)).tolist()

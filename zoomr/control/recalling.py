@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from zoomr.bank import SummaryBank
 from zoomr.compat import KVShape
@@ -56,7 +57,7 @@ class RecallControl:
         self._due: list[int] = []
         self._voting: list[int] = []
 
-    def admit(self, index: int, row: Row) -> None:
+    def admit(self, index: int, row: Row, queries: Tensor | None) -> None:
         """A row starts."""
         self.bank.clear([index])
 

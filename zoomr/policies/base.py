@@ -18,6 +18,8 @@ from torch import Tensor
 from zoomr.selection import Votes
 from zoomr.stores.base import Scope
 
+FAR = torch.iinfo(torch.int64).max
+
 
 class Needs(Flag):
     """What a policy must be shown."""
@@ -26,6 +28,7 @@ class Needs(Flag):
     QUERIES = auto()  # the newest token's queries
     SUMMARIES = auto()  # mean summary keys
     ATTENTION = auto()  # attention weights, summed over all queries since a KV entered
+    HISTORY = auto()  # the queries of the last `history` tokens, and the keys of the slots
 
 
 class RowClock(Protocol):
@@ -86,11 +89,36 @@ class Recalling(Protocol):
     offloads: ClassVar[bool]
     needs: ClassVar[Needs]
     scope: ClassVar[Scope]
-    window: int
-    force_after: int
-    keep_open: bool
-    pre_rope: bool
-    vote_span: bool
+
+    @property
+    def history(self) -> int:
+        """Last queries that it must be shown."""
+        ...
+
+    @property
+    def window(self) -> int:
+        """Tokens of the recent window."""
+        ...
+
+    @property
+    def force_after(self) -> int:
+        """Tokens without a boundary after which a refresh is forced."""
+        ...
+
+    @property
+    def keep_open(self) -> bool:
+        """Whether the unfinished paragraph is kept whole."""
+        ...
+
+    @property
+    def pre_rope(self) -> bool:
+        """Whether mean keys are taken before the rotation."""
+        ...
+
+    @property
+    def vote_span(self) -> bool:
+        """Whether votes are summed over the tokens since the last refresh."""
+        ...
 
     def due(self, row: RowClock) -> bool:
         """Whether the row is refreshed after its newest token."""
@@ -112,15 +140,30 @@ class SlotView:
         Absolute position of each slot's token; whether the slot is in use.
     last, prompt : (1, R, 1, 1) int64
         Position of the newest token; number of prompt tokens.
+    held : int
+        Slots in use in each row and group.
+    seeds : list of int
+        One a row and eviction.
     ledger : (L, R, H, S) or None
         Attention each slot has received.
+    history : (L, R, W, Hq, d) or None
+        Queries of the last W tokens, in any order.
+    scaling : float
+        The attention's own factor.
+    keys : callable
+        Gives the keys in the slots, (L, R, H, S, d).
     """
 
     positions: Tensor
     present: Tensor
     last: Tensor
     prompt: Tensor
+    held: int
+    seeds: list[int]
     ledger: Tensor | None
+    history: Tensor | None
+    scaling: float
+    keys: Callable[[], Tensor]
 
 
 class Evicting(Protocol):
@@ -130,14 +173,31 @@ class Evicting(Protocol):
     offloads: ClassVar[bool]
     needs: ClassVar[Needs]
     scope: ClassVar[Scope]
-    interval: int
+
+    @property
+    def interval(self) -> int:
+        """Tokens between two evictions."""
+        ...
+
+    @property
+    def history(self) -> int:
+        """Last queries that it must be shown."""
+        ...
+
+    @property
+    def reassigns(self) -> bool:
+        """Whether positions are re-assigned within the cache, so that dropped tokens leave no distance."""
 
     @property
     def tokens(self) -> int | None:
         """The budget in tokens a row."""
 
-    def reserved(self, prompt: int) -> int:
-        """Number of KVs that are never dropped, in a row with this many prompt tokens."""
+    @property
+    def protected(self) -> int:
+        """Last tokens of a row that are never dropped."""
+
+    def first(self, prompt: int) -> int:
+        """First tokens of a row with this many prompt tokens that are never dropped."""
 
     def spared(self, view: SlotView) -> Tensor:
         """Slots that are not dropped now, bool, (Lg, R, Hg, S) or a shape that broadcasts to it."""
@@ -147,8 +207,13 @@ class Evicting(Protocol):
 
 
 def lowest_slots(policy: Evicting, view: SlotView, number: int) -> Tensor:
-    """The `number` slots of lowest rank that each group may drop, (Lg, R, Hg, number) int64."""
+    """The `number` slots of lowest rank that each group may drop, (Lg, R, Hg, number) int64; of equals, the oldest."""
     free = view.present & ~policy.spared(view)
-    worth = policy.rank(view)
-    worth = torch.where(free, worth, torch.inf)
-    return worth.argmin(-1, keepdim=True) if number == 1 else worth.topk(number, largest=False).indices
+    worth = torch.where(free, policy.rank(view), torch.inf)
+    positions = view.positions.expand(worth.shape)
+    if number == 1:
+        least = worth == worth.amin(dim=-1, keepdim=True)
+        return torch.where(least, positions, FAR).argmin(dim=-1, keepdim=True)
+    by_age = positions.argsort(dim=-1)
+    by_worth = worth.gather(-1, by_age).sort(dim=-1, stable=True).indices
+    return by_age.gather(-1, by_worth[..., :number])

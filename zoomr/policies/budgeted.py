@@ -32,6 +32,7 @@ class Budgeted:
     needs: ClassVar[Needs] = Needs.NOTHING
     scope: ClassVar[Scope] = "shared"
     interval: ClassVar[int] = 1
+    history: ClassVar[int] = 0
 
     @property
     def tokens(self) -> int:
@@ -46,18 +47,20 @@ class Budgeted:
         return 0
 
     @property
-    def recent(self) -> int:
+    def protected(self) -> int:
         """Last tokens of a row that are never dropped."""
         return 1
 
-    def reserved(self, prompt: int) -> int:
-        """See `Evicting.reserved`."""
-        return self._first(prompt) + self.recent
+    @property
+    def reassigns(self) -> bool:
+        """See `Evicting.reassigns`."""
+        return False
+
+    def first(self, prompt: int) -> int:
+        """See `Evicting.first`."""
+        return max(self.sinks, prompt) if self.protect_prompt else self.sinks
 
     def spared(self, view: SlotView) -> Tensor:
         """See `Evicting.spared`."""
         first = view.prompt.clamp(min=self.sinks) if self.protect_prompt else self.sinks
-        return (view.positions < first) | (view.positions > view.last - self.recent)
-
-    def _first(self, prompt: int) -> int:
-        return max(self.sinks, prompt) if self.protect_prompt else self.sinks
+        return (view.positions < first) | (view.positions > view.last - self.protected)

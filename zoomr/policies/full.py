@@ -20,10 +20,13 @@ class Full:
     needs: ClassVar[Needs] = Needs.NOTHING
     scope: ClassVar[Scope] = "shared"
     interval: ClassVar[int] = 1
+    history: ClassVar[int] = 0
     tokens: ClassVar[int | None] = None
+    protected: ClassVar[int] = 0
+    reassigns: ClassVar[bool] = False
 
-    def reserved(self, prompt: int) -> int:
-        """Nothing needs to be reserved where nothing is dropped."""
+    def first(self, prompt: int) -> int:
+        """Nothing is reserved where nothing is dropped."""
         return 0
 
     def spared(self, view: SlotView) -> Tensor:

@@ -30,8 +30,8 @@ class H2O(Budgeted):
     scope: ClassVar[Scope] = "head"
 
     @property
-    def recent(self) -> int:
-        """See `Budgeted.recent`."""
+    def protected(self) -> int:
+        """See `Budgeted.protected`."""
         return max(1, int(self.tokens * self.recent_share))
 
     def rank(self, view: SlotView) -> Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from torch import Tensor
 
@@ -14,15 +15,22 @@ from zoomr.policies.budgeted import Budgeted
 class StreamingLLM(Budgeted):
     """Attention sinks and the most recent tokens, `budget` in all, evicting after every token.
 
-    Keys keep the rotation of their absolute positions.
-
     Parameters
     ----------
     start : int
         Number of sinks: the first tokens of the row.
+    positions : "absolute" or "reassigned"
+        Keys keep the rotation of their absolute positions; or, as in the original code, positions count within the
+        cache. The distances within the window are the same, so that only the sinks are seen from nearer.
     """
 
     start: int = 4
+    positions: Literal["absolute", "reassigned"] = "absolute"
+
+    @property
+    def reassigns(self) -> bool:
+        """See `Evicting.reassigns`."""
+        return self.positions == "reassigned"
 
     @property
     def sinks(self) -> int:

@@ -34,6 +34,7 @@ class Windowed:
 
     recalls: ClassVar[bool] = True
     offloads: ClassVar[bool] = False
+    history: ClassVar[int] = 0
     scope: ClassVar[Scope] = "shared"
 
     def due(self, row: RowClock) -> bool:

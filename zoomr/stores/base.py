@@ -61,6 +61,7 @@ def grown(buffer: Tensor, capacity: int, dim: int) -> Tensor:
 class Store(Protocol):
     """Keys and values of a batch, as the attention of a step sees them."""
 
+    size: StoreSize
     longest: int
 
     def admit(self, row: int, keys: list[Tensor], values: list[Tensor], ledger: Tensor | None) -> None:
@@ -108,6 +109,10 @@ class EvictStore(Store, Protocol):
 
     def slots(self, rows: list[int]) -> tuple[Tensor, Tensor, Tensor | None]:
         """Positions, presence (each broadcasts to (Lg, R, Hg, S)) and ledger (L, R, H, S) of the slots."""
+        ...
+
+    def slot_keys(self, rows: list[int]) -> Tensor:
+        """Keys in the slots that `slots` describes, (L, R, H, S, d)."""
         ...
 
     def drop(self, rows: list[int], lowest: Tensor) -> None:

@@ -104,9 +104,14 @@ class SlotEvictStore:
         """See `EvictStore.slots`."""
         filled = max(self.used[row] for row in rows)
         index = slice(0, len(rows)) if rows == list(range(len(rows))) else rows
-        present = self._occupied(rows, filled).transpose(0, 1)
+        positions = self.positions[:, index, :, :filled]
+        present = self._occupied(rows, filled).transpose(0, 1).expand(positions.shape)
         ledger = None if self.ledger is None else self.ledger[:, index, :, :filled]
-        return self.positions[:, index, :, :filled], present, ledger
+        return positions, present, ledger
+
+    def slot_keys(self, rows: list[int]) -> Tensor:
+        """See `EvictStore.slot_keys`."""
+        return self.kv[:, 0, rows, :, : max(self.used[row] for row in rows)]
 
     def drop(self, rows: list[int], lowest: Tensor) -> None:
         """See `EvictStore.drop`."""

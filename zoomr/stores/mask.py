@@ -107,6 +107,10 @@ class MaskStore:
         ledger = None if self.ledger is None else self.ledger[:, index, :, :length]
         return positions, self.valid[:, index, :, :length], ledger
 
+    def slot_keys(self, rows: list[int]) -> Tensor:
+        """See `EvictStore.slot_keys`."""
+        return self.kv[:, 0, rows, :, : max(self.lengths[row] for row in rows)]
+
     def drop(self, rows: list[int], lowest: Tensor) -> None:
         """See `EvictStore.drop`."""
         layers, _, heads, _ = lowest.shape

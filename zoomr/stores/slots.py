@@ -105,7 +105,7 @@ class SlotStore:
         keys = torch.zeros(dimensions, dtype=self.size.dtype, device=self.device)
         for place, row in enumerate(rows):
             self._save(row)
-            known = self.hosts[row].length
+            known = min(length, self.hosts[row].length)
             keys[:, place, :, :known] = self.hosts[row].read([(0, known)], self.device)[:, 0]
         return keys
 

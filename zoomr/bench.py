@@ -1,0 +1,205 @@
+"""Decoding speed and KV bytes of ZoomR, the full cache and transformers' own, side by side.
+
+python -m zoomr.bench --out results/bench/decode.json
+python -m zoomr.bench --seen 2048 16384 --batch 1 --steps 16 --repeats 2
+
+The model is random, of SmolLM2-135M's shape; caches are filled with random KVs in a synthetic structure. All methods
+of a cell take turns within one run, so that ratios compare like with like.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import time
+from pathlib import Path
+from typing import Any, Protocol
+
+import torch
+import transformers
+from transformers import LlamaConfig, LlamaForCausalLM
+
+from zoomr.batch import Batch
+from zoomr.compat import CACHE_KWARG, DynamicCache, kv_shape, layer_tensors
+from zoomr.plan import Plan
+from zoomr.policies import Full, Policy, ZoomR
+from zoomr.runs import write_atomic
+from zoomr.synthetic import BEGIN, BOUNDARY, END, Script, Structure, fill
+
+
+class Contender(Protocol):
+    """One way to decode."""
+
+    def step(self) -> None:
+        """Make one token a row."""
+
+    def active(self) -> float:
+        """Tokens that a row's next query attends to, itself included; the mean over rows."""
+        ...
+
+    def kv_bytes(self) -> dict[str, int]:
+        """Bytes of KVs, by tier."""
+        ...
+
+
+class Plain:
+    """A transformers forward with a `DynamicCache` of `length` tokens."""
+
+    def __init__(self, model: Any, batch: int, length: int):
+        self.model, self.length = model, length
+        self.cache = DynamicCache()
+        shape = kv_shape(model.config)
+        for layer in range(shape.layers):
+            kv = torch.randn(2, batch, shape.kv_heads, length, shape.head_dim, dtype=model.dtype, device=model.device)
+            self.cache.update(kv[0], kv[1], layer)
+        self.ids = torch.full((batch, 1), BOUNDARY, device=model.device)
+
+    @torch.inference_mode()
+    def step(self) -> None:
+        """See `Contender.step`."""
+        positions = torch.full_like(self.ids, self.length)
+        output = self.model(input_ids=self.ids, position_ids=positions, use_cache=True, **{CACHE_KWARG: self.cache})
+        output.logits[:, -1].argmax(-1).tolist()
+        self.length += 1
+
+    def active(self) -> float:
+        """See `Contender.active`."""
+        return self.length + 1
+
+    def kv_bytes(self) -> dict[str, int]:
+        """See `Contender.kv_bytes`."""
+        tensors = [tensor for pair in layer_tensors(self.cache) for tensor in pair]
+        return {"device": sum(map(storage_bytes, tensors)), "host": 0}
+
+
+class Ours:
+    """Our loop with a policy."""
+
+    def __init__(self, model: Any, batch: int, seen: int, policy: Policy, structure: Structure):
+        plan = Plan(policy, frozenset({BOUNDARY}), frozenset(), (BEGIN, END))
+        self.batch = Batch(model, plan, Script(structure, seen + 1), batch)
+        fill(self.batch, structure, seen, batch)
+
+    def step(self) -> None:
+        """See `Contender.step`."""
+        self.batch.step()
+
+    def active(self) -> float:
+        """See `Contender.active`."""
+        return statistics.mean(row.held + 1 for row in self.batch.rows)
+
+    def kv_bytes(self) -> dict[str, int]:
+        """See `Contender.kv_bytes`."""
+        return {tier: sum(map(storage_bytes, held)) for tier, held in self.batch.store.tensors().items()}
+
+
+def storage_bytes(tensor: torch.Tensor) -> int:
+    """Bytes of the storage behind a tensor."""
+    return tensor.untyped_storage().nbytes()
+
+
+def smol_model(dtype: torch.dtype = torch.float32) -> LlamaForCausalLM:
+    """A random model of SmolLM2-135M's shape."""
+    config = LlamaConfig(
+        vocab_size=49152,
+        hidden_size=576,
+        intermediate_size=1536,
+        num_hidden_layers=30,
+        num_attention_heads=9,
+        num_key_value_heads=3,
+        max_position_embeddings=2**17,
+        tie_word_embeddings=True,
+    )
+    torch.manual_seed(0)
+    return LlamaForCausalLM._from_config(config, dtype=dtype).eval()
+
+
+def measure(model: Any, batch: int, seen: int, policy: ZoomR, steps: int, repeats: int) -> list[dict[str, Any]]:
+    """Time one cell; returns a row a method."""
+    zoom = Ours(model, batch, seen, policy, Structure())
+    contenders: dict[str, Contender] = {
+        "zoomr": zoom,
+        "full": Ours(model, batch, seen, Full(), Structure()),
+        "dynamic_cache": Plain(model, batch, seen),
+        "active_only": Plain(model, batch, round(zoom.active()) - 1),
+    }
+    seconds: dict[str, list[float]] = {name: [] for name in contenders}
+    active: dict[str, list[float]] = {name: [] for name in contenders}
+    for _ in range(repeats):
+        for name, contender in contenders.items():
+            model.set_attn_implementation("zoomr" if isinstance(contender, Ours) else "sdpa")
+            contender.step()  # the first step after a change of places finds cold caches
+            start = time.perf_counter()
+            for _ in range(steps):
+                contender.step()
+                active[name].append(contender.active())
+            seconds[name].append((time.perf_counter() - start) / steps)
+    step = {name: statistics.median(times) for name, times in seconds.items()}
+    rows = []
+    for name, contender in contenders.items():
+        held = contender.kv_bytes()
+        rows.append(
+            {
+                "policy": name,
+                "batch": batch,
+                "seen_tokens": seen,
+                "active_tokens": round(statistics.mean(active[name]), 1),
+                "step_ms": round(step[name] * 1e3, 2),
+                "tokens_per_s": round(batch / step[name], 2),
+                "ratio_to_dynamic_cache": round(step["dynamic_cache"] / step[name], 3),
+                "ratio_to_own_full": round(step["full"] / step[name], 3),
+                "step_cost_to_active_only": round(step[name] / step["active_only"], 3),
+                "kv_saving": round(seen / statistics.mean(active[name]), 2),
+                "device_kv_bytes": held["device"],
+                "host_kv_bytes": held["host"],
+                "analytic_device_kv_bytes": int(
+                    batch * statistics.mean(active[name]) * kv_shape(model.config).bytes_per_token(model.dtype.itemsize)
+                ),
+            }
+        )
+    return rows
+
+
+def main() -> None:
+    """Measure all cells and write them to a JSON file."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, default=Path("results/bench/decode.json"))
+    parser.add_argument("--seen", type=int, nargs="+", default=[2048, 4096, 8192, 16384, 32768])
+    parser.add_argument("--batch", type=int, nargs="+", default=[1, 8])
+    parser.add_argument("--steps", type=int, default=64)
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--threads", type=int, default=os.cpu_count())
+    parser.add_argument("--largest", type=int, default=16384 * 8, help="cells of more tokens, all rows, are left out")
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    model = smol_model()
+    rows: list[dict[str, Any]] = []
+    for batch in options.batch:
+        for seen in options.seen:
+            if batch * seen > options.largest:
+                continue
+            rows += measure(model, batch, seen, ZoomR(), options.steps, options.repeats)
+            for row in rows[-4:]:
+                print(json.dumps(row), flush=True)
+    report = {
+        "model": "random weights, SmolLM2-135M's shape",
+        "dtype": str(model.dtype).removeprefix("torch."),
+        "policy": "ZoomR(c=2, k=2, window=512)",
+        "structure": vars(Structure()),
+        "steps": options.steps,
+        "repeats": options.repeats,
+        "threads": options.threads,
+        "processor": platform.processor() or platform.machine(),
+        "versions": {"torch": torch.__version__, "transformers": transformers.__version__},
+        "cells": rows,
+    }
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    write_atomic(options.out, json.dumps(report, indent=1) + "\n")
+    print(f"-> {options.out}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,156 @@
+"""The decoding loop as a generation method of transformers: `model.generate(custom_generate=decode, policy=...)`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+from torch import Tensor
+from transformers import GenerationConfig, LogitsProcessorList, StoppingCriteriaList
+from transformers.generation import EosTokenCriteria, GenerateDecoderOnlyOutput, MaxLengthCriteria
+
+from zoomr.batch import Batch, serve
+from zoomr.plan import Mode, Plan, Residency
+from zoomr.policies import Policy
+from zoomr.rows import Request
+from zoomr.runs import UserError
+from zoomr.sampling import invert
+from zoomr.segments import boundary_table, delimiter_ids
+from zoomr.trace import Trace
+
+
+class ProcessorChooser:
+    """Next tokens by transformers' logits processors, which see what `generate` would show them.
+
+    Parameters
+    ----------
+    prompts : list of list of int
+        As they came, padding included, all of one length.
+    processors : LogitsProcessorList
+    sampled : bool
+    limit : int
+        Most new tokens.
+    """
+
+    def __init__(self, prompts: list[list[int]], processors: LogitsProcessorList, sampled: bool, limit: int):
+        self.ids = [list(prompt) for prompt in prompts]
+        self.processors, self.sampled, self.limit = processors, sampled, limit
+        self._request_of: dict[int, int] = {}
+        self._uniforms: dict[int, Tensor] = {}
+
+    def admit(self, row: int, request: Request) -> None:
+        """See `Chooser.admit`."""
+        self._request_of[row] = request.prompt
+        if self.sampled:
+            generator = torch.Generator().manual_seed(request.seed)
+            self._uniforms[request.prompt] = torch.rand(self.limit, generator=generator, dtype=torch.float64)
+
+    def move(self, source: int, target: int) -> None:
+        """See `Chooser.move`."""
+        self._request_of[target] = self._request_of[source]
+
+    def __call__(self, logits: Tensor, rows: list[int], drawn: list[int]) -> list[int]:
+        """See `Chooser.__call__`."""
+        requests = [self._request_of[row] for row in rows]
+        ids = torch.tensor([self.ids[request] for request in requests], device=logits.device)
+        scores = self.processors(ids, logits.float())  # type: ignore[arg-type]
+        if self.sampled:
+            numbers = [self._uniforms[request][number] for request, number in zip(requests, drawn, strict=True)]
+            tokens = invert(scores, torch.stack(numbers).to(logits.device))
+        else:
+            tokens = scores.argmax(-1).tolist()
+        for request, token in zip(requests, tokens, strict=True):
+            self.ids[request].append(token)
+        return tokens
+
+
+def decode(
+    model: Any,
+    input_ids: Tensor,
+    *,
+    logits_processor: LogitsProcessorList,
+    stopping_criteria: StoppingCriteriaList,
+    generation_config: GenerationConfig,
+    policy: Policy,
+    text_tokenizer: Any = None,
+    boundaries: Iterable[int] | None = None,
+    delimiters: tuple[int | None, int | None] | None = None,
+    mode: Mode = "gather",
+    residency: Residency = "active",
+    trace: Trace | None = None,
+    **model_kwargs: Any,
+) -> Tensor | GenerateDecoderOnlyOutput:
+    """Decode a batch for `model.generate(..., custom_generate=zoomr.decode, policy=ZoomR(), text_tokenizer=tokenizer)`.
+
+    Parameters
+    ----------
+    model, input_ids, logits_processor, stopping_criteria, generation_config, model_kwargs
+        What transformers prepares. Sampling is seeded from torch's global generator.
+    policy : Policy
+    text_tokenizer : transformers tokenizer or None
+        Gives the boundaries and delimiters (transformers keeps the keyword `tokenizer` for itself).
+    boundaries, delimiters
+        Token ids of the boundaries, and of begin and end of a summary, instead of a tokenizer.
+    mode, residency, trace
+        See `zoomr.generate`.
+
+    Returns
+    -------
+    LongTensor (B, T + new)
+        Padded with the pad id after a row's end; or transformers' output object where the configuration asks for it.
+
+    Raises
+    ------
+    UserError
+        For beams, criteria other than end ids and lengths, or a cache that is not empty.
+    """
+    _refuse(stopping_criteria, generation_config, model_kwargs)
+    if text_tokenizer is not None:
+        boundaries = boundary_table(text_tokenizer) if boundaries is None else boundaries
+        delimiters = delimiter_ids(text_tokenizer) if delimiters is None else delimiters
+    if policy.recalls and (boundaries is None or delimiters is None):
+        raise UserError("text_tokenizer: this policy needs the tokenizer, or boundaries and delimiters")
+    attention_mask = model_kwargs.get("attention_mask")  # None when all ones
+    kept = torch.ones_like(input_ids) if attention_mask is None else attention_mask
+    limit = generation_config.max_length - input_ids.shape[1]
+    seeds = torch.randint(2**62, (input_ids.shape[0],)).tolist() if generation_config.do_sample else None
+    requests = [
+        Request(row, 0, seeds[row] if seeds else row, input_ids[row][kept[row].bool()].tolist(), limit, True)
+        for row in range(input_ids.shape[0])
+    ]
+    plan = Plan(
+        policy=policy,
+        boundaries=frozenset(boundaries or ()),
+        stop_ids=frozenset(
+            token
+            for criterion in stopping_criteria
+            if isinstance(criterion, EosTokenCriteria)
+            for token in criterion.eos_token_id.flatten().tolist()
+        ),
+        delimiters=delimiters or (None, None),
+        mode=mode,
+        residency=residency,
+        trace=trace,
+    )
+    chooser = ProcessorChooser(input_ids.tolist(), logits_processor, generation_config.do_sample, limit)
+    for _ in serve(Batch(model, plan, chooser, len(requests)), requests):
+        pass
+    width = max(map(len, chooser.ids))
+    padding = generation_config.pad_token_id or 0
+    padded = [ids + [padding] * (width - len(ids)) for ids in chooser.ids]
+    sequences = torch.tensor(padded, device=input_ids.device)
+    if generation_config.return_dict_in_generate:
+        return GenerateDecoderOnlyOutput(sequences=sequences)  # type: ignore[arg-type]
+    return sequences
+
+
+def _refuse(criteria: StoppingCriteriaList, config: GenerationConfig, model_kwargs: dict[str, Any]) -> None:
+    if config.num_beams > 1:
+        raise UserError("num_beams: zoomr does not support beam search; use num_beams=1")
+    others = [type(one).__name__ for one in criteria if not isinstance(one, EosTokenCriteria | MaxLengthCriteria)]
+    if others:
+        raise UserError(f"stopping_criteria: zoomr.decode stops at end ids and lengths, not by {', '.join(others)}")
+    given = model_kwargs.get("cache", model_kwargs.get("past_key_values"))
+    if given is not None and given.get_seq_length() > 0:
+        raise UserError("past_key_values: zoomr.decode starts from an empty cache; pass the whole prompt")
