@@ -73,7 +73,7 @@ def matched_budget(generated: Path, settings: dict[str, Any], reference: Referen
             f"method.budget=match needs a finished cell of {reference.method} on the same model and benchmark: "
             f"run `python -m eval.generate method={reference.method}` with the same options, or set a budget in tokens."
         )
-    newest = max(found)[1]  # cells of a checkpoint that was replaced since do not count
+    newest = max(found, key=lambda cell: cell[0])[1]  # cells of a checkpoint that was replaced since do not count
     budgets = {budget for _, weights, budget in found if weights == newest}
     if len(budgets) > 1:
         raise UserError(
