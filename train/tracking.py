@@ -6,7 +6,7 @@
 import json
 import sys
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -87,7 +87,7 @@ def read_figures(directory: Path) -> list[dict[str, float]]:
 
 
 def _wandb_run(settings: Tracking, directory: Path, about: dict[str, Any]) -> Any:
-    """Return W&B's run; None where it is disabled or not installed. What keeps `online` from working leads offline."""
+    """Return W&B's run; None where it is disabled, not installed or does not start in time."""
     if settings.mode == "disabled":
         return None
     try:
@@ -113,10 +113,11 @@ def _wandb_run(settings: Tracking, directory: Path, about: dict[str, Any]) -> An
             settings=wandb.Settings(init_timeout=SECONDS, finish_timeout=SECONDS, silent=True, console="off"),
         )
     except wandb.errors.Error as error:
-        if mode == "offline":
-            raise
-        warnings.warn(f"tracker=online: {error}; going on offline.", stacklevel=3)
-        return _wandb_run(replace(settings, mode="offline"), directory, about)
+        later = f"python -m train.tracking {directory}"
+        warnings.warn(
+            f"W&B did not start ({error}): figures go to {directory / METRICS}; `{later}` sends them.", stacklevel=3
+        )
+        return None
     for axis in AXES:
         run.define_metric(f"{axis}/step")
         run.define_metric(f"{axis}/*", step_metric=f"{axis}/step")
