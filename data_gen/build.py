@@ -44,6 +44,7 @@ def build(cfg: DictConfig) -> None:
             "validation_share": setup.validation_share,
             "ngram": setup.ngram,
             "overlap": setup.overlap,
+            "samples": setup.samples,
             "benchmarks": benchmarks,
             "limit": cfg.limit,
         },
@@ -68,7 +69,7 @@ def build(cfg: DictConfig) -> None:
     decontamination = Decontamination(setup.ngram, setup.overlap)
     for name in benchmarks:
         decontamination.know(name, benchmark_problems(name, files.get(name), cfg.seed))
-    validation = Validation(tokenizer, decontamination, read_manifest(summarised)["counts"])
+    validation = Validation(tokenizer, decontamination, read_manifest(summarised)["counts"], setup.samples)
     line = AssemblyLine(
         RowBuilder(tokenizer, setup.max_length, setup.over_length),
         decontamination,
@@ -87,7 +88,7 @@ def build(cfg: DictConfig) -> None:
         raise UserError(f"build.traces={setup.traces}: no row is left to train on ({reasons or 'no traces'}).")
     write_atomic(run.dir / "validation.json", validation.to_json())
     write_atomic(run.dir / "validation.html", validation.to_html(cfg.dataset.name))
-    write_atomic(run.dir / "README.md", card(cfg, run.manifest, counts))
+    write_atomic(run.dir / "README.md", card(cfg, run.manifest, counts, read_manifest(summarised)["settings"]["model"]))
     texts = [f"{split}.jsonl" for split in SPLITS]
     run.finish(counts, [*SPLITS, *texts, "validation.json", "validation.html", "README.md"])
     return None

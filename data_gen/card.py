@@ -5,7 +5,7 @@ from typing import Any
 from omegaconf import DictConfig
 
 
-def card(cfg: DictConfig, manifest: dict[str, Any], counts: dict[str, Any]) -> str:
+def card(cfg: DictConfig, manifest: dict[str, Any], counts: dict[str, Any], teacher: str) -> str:
     """Return the card as Markdown with the metadata block that the hub reads."""
     rows = "\n".join(f"| {split} | {number:,} |" for split, number in counts["rows"].items())
     dropped = "\n".join(f"| {reason} | {number:,} |" for reason, number in counts["dropped"].items())
@@ -19,7 +19,7 @@ tags: [reasoning, summaries, zoomr]
 # {cfg.dataset.name} with paragraph summaries
 
 Reasoning traces of `{source}`. After each paragraph of the thought stands a short summary of it, between
-`<|begin_of_summary|>` and `<|end_of_summary|>`, written by `{cfg.teacher.model}` (see ZoomR, arXiv 2604.10898, section
+`<|begin_of_summary|>` and `<|end_of_summary|>`, written by `{teacher}` (see ZoomR, arXiv 2604.10898, section
 3.2). The rest of each text is the source's, byte for byte; the source's licence applies to it.
 
 | split | rows |

@@ -18,11 +18,9 @@ from zoomr.segments import delimiter_ids
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-SAMPLES = 10
-
 
 class Validation:
-    """Collects while rows pass; keeps a few integers a row and ten rows.
+    """Collects while rows pass; keeps a few integers a row and the samples.
 
     Parameters
     ----------
@@ -32,14 +30,21 @@ class Validation:
         For its findings.
     summarised : dict
         Counts of the summarize run.
+    samples : int
+        Rows shown in full.
     """
 
     def __init__(
-        self, tokenizer: "PreTrainedTokenizerBase", decontamination: Decontamination, summarised: dict[str, Any]
+        self,
+        tokenizer: "PreTrainedTokenizerBase",
+        decontamination: Decontamination,
+        summarised: dict[str, Any],
+        samples: int,
     ) -> None:
         self.tokenizer = tokenizer
         self.decontamination = decontamination
         self.summarised = summarised
+        self.samples = samples
         self.begin, self.end = delimiter_ids(tokenizer)
         self.kept: Counter[str] = Counter()
         self.dropped: Counter[str] = Counter()
@@ -77,11 +82,11 @@ class Validation:
             strict=True,
         ):
             self.series[name].extend(values)
+        # The rows whose ids have the smallest digests: any ten, and the same ones each time.
         order = -int(hashlib.sha256(row_id.encode()).hexdigest()[:12], 16)
-        if len(self._samples) < SAMPLES:
-            heapq.heappush(self._samples, (order, row_id, row))
-        elif order > self._samples[0][0]:
-            heapq.heapreplace(self._samples, (order, row_id, row))
+        heapq.heappush(self._samples, (order, row_id, row))
+        if len(self._samples) > self.samples:
+            heapq.heappop(self._samples)
 
     def summary(self) -> dict[str, Any]:
         """Everything but the samples."""
@@ -119,8 +124,8 @@ class Validation:
             table(["benchmark", "problems known"], self.decontamination.problems.items()),
             table(["share of n-grams in a benchmark", "row", "benchmark"], overlaps),
             *(f"<p>warning: {html.escape(warning)}</p>" for warning in self.warnings),
-            "<h2>Ten rows as the model sees them</h2>",
-            "<p>Grey: prompt, no loss. Marked: summaries. Red: special tokens.</p>",
+            "<h2>Rows as the model sees them</h2>" if self.samples else "",
+            "<p>Grey: prompt, no loss. Marked: summaries. Red: special tokens.</p>" if self.samples else "",
         ]
         for _, row_id, row in sorted(self._samples, key=lambda sample: -sample[0]):
             title = f"{html.escape(row_id)}, {len(row.input_ids):,} tokens"

@@ -100,6 +100,10 @@ def test_the_three_stages_make_a_dataset_that_loads(configure, model):
             assert ids.count(tokenizer.bos_token_id) == 1
             assert ids[-1] == tokenizer.eos_token_id
             assert ids.count(begin) == ids.count(end) == text["assistant"].count(BEGIN_SUMMARY) > 0
+    assert "written by `scripted-model`" in (directory / "README.md").read_text()
+    page = (directory / "validation.html").read_text()
+    assert page.count("<details>") == 10
+    assert "<mark>" in page
     assert manifest(directory)["counts"] == {"rows": {"train": 12, "validation": 3}, "dropped": {}, "cut": 0}
 
 

@@ -48,8 +48,8 @@ def test_64_in_flight_reach_the_ideal_rate(configure, tmp_path):
 
 
 def test_a_resumed_run_starts_sending_at_once(configure, tmp_path):
-    """20,000 finished rows are passed over within 2 s of CPU time."""
-    prepared_run(tmp_path / "runs", [trace(n, texts(n, 40)) for n in range(501)])
+    """8,000 finished rows are passed over, and written out, within a second or two of CPU time."""
+    prepared_run(tmp_path / "runs", [trace(n, texts(n, 40)) for n in range(201)])
     with serve() as server:
         cfg = configure(server.url, **{"summarize.dry_run": True})
         summarize(cfg)
@@ -58,8 +58,7 @@ def test_a_resumed_run_starts_sending_at_once(configure, tmp_path):
         started = time.process_time()
         summarize(cfg)
     assert len(server.calls) == 40
-    # The outputs are written in the same time again.
-    assert time.process_time() - started < 4
+    assert time.process_time() - started < 2
 
 
 def finish_all_but_the_last_trace(cfg, runs):
