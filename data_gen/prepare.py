@@ -64,7 +64,8 @@ def prepare(cfg: DictConfig) -> None:
     traces = write_rows(run.dir / "traces.jsonl", rows())
     write_atomic(run.dir / "statistics.json", statistics.to_json())
     write_atomic(run.dir / "statistics.html", statistics.to_html(cfg.dataset.name, skipped))
-    counts = {"traces": traces, "paragraphs": statistics.paragraphs, "skipped": dict(skipped)}
+    counts = {"commit": source.commit} if source.commit else {}
+    counts |= {"traces": traces, "paragraphs": statistics.paragraphs, "skipped": dict(skipped)}
     run.finish(counts, ["traces.jsonl", "statistics.json", "statistics.html"])
     return None
 

@@ -1,7 +1,8 @@
 """Where raw rows come from: the Hugging Face hub, a local file, or the project's own small world."""
 
+import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -13,14 +14,25 @@ FILE_TYPES = (".jsonl", ".json", ".parquet")
 
 
 class Source(Protocol):
-    """Rows in one of the public schemas (`data_gen.records`)."""
+    """Rows in one of the public schemas (`data_gen.records`).
+
+    Attributes
+    ----------
+    file : Path or None
+        The local file that they come from.
+    commit : str or None
+        Commit of the hub's dataset, known once its rows are read.
+    """
+
+    file: Path | None
+    commit: str | None
 
     def rows(self) -> Iterable[Row]:
         """Iterate over the rows, one in memory at a time."""
         ...
 
 
-@dataclass(frozen=True)
+@dataclass
 class Published:
     """A dataset on the hub, or a local copy of one.
 
@@ -32,11 +44,14 @@ class Published:
         Commit, tag or branch on the hub; a local file has none.
     split : str
         Split on the hub.
+    commit : str or None
+        What `revision` was when the rows were read from the hub.
     """
 
     path: str | None
     revision: str | None = None
     split: str = "train"
+    commit: str | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         if self.path is None:
@@ -76,13 +91,21 @@ class Published:
 
         huggingface_hub.logging.set_verbosity_error()
         try:
-            yield from datasets.load_dataset(self.path, revision=self.revision, split=self.split)
+            dataset = datasets.load_dataset(self.path, revision=self.revision, split=self.split)
         except (OSError, ValueError) as error:
             raise UserError(
                 f"dataset.path={self.path} could not be loaded from the Hugging Face hub at revision {self.revision} "
                 f"({type(error).__name__}): check the network and the id, or give a local file, "
                 "dataset.path=traces.jsonl."
             ) from error
+        self.commit = commit_of(dataset.info.download_checksums or {})
+        yield from dataset
+
+
+def commit_of(files: Iterable[str]) -> str | None:
+    """Return the commit in the hub addresses of a dataset's files, `hf://datasets/owner/name@commit/file`."""
+    found = (re.search(r"@([0-9a-f]{40})/", name) for name in files)
+    return next((match.group(1) for match in found if match), None)
 
 
 def parquet_rows(path: Path) -> Iterator[Row]:
@@ -112,6 +135,7 @@ class Ledger:
     lengths: tuple[int, ...]
     seed: int = 0
     file: None = None
+    commit: None = None
 
     def rows(self) -> Iterator[Row]:
         """Iterate over the rows of both splits."""

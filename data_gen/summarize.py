@@ -110,6 +110,8 @@ def _write_outputs(
             yield {key: row[key] for key in KEPT}
 
     summaries = write_rows(directory / "summaries.jsonl", kept())
+    if len(store.offsets) > summaries:
+        print(f"warning: {len(store.offsets) - summaries} stored replies belong to no paragraph of the traces")
     write_rows(
         directory / "failures.jsonl",
         (failures[row_id] for row_id in (row_ids() if failures else ()) if row_id in failures),

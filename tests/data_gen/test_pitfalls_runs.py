@@ -117,6 +117,23 @@ def test_d12_a_finished_run_with_failures_goes_on_when_fewer_are_allowed(configu
     assert len(server.calls) == 1
 
 
+def test_d11_stored_replies_without_a_paragraph_are_counted_and_left_out(configure, tmp_path, capsys):
+    prepared = prepared_run(tmp_path / "runs", [trace(n, texts(n, 3)) for n in range(4)])
+    strict = {"summarize.failed_share": 0.0}
+    with serve(lambda call: Answer(status=400, body={}) if "3.2 " in call.paragraph else echo(call)) as server:
+        cfg = configure(server.url, **strict)
+        with pytest.raises(UserError, match="1 of 12"):
+            summarize(cfg)
+    gc.collect()
+    lines = (prepared / "traces.jsonl").read_text().splitlines()
+    (prepared / "traces.jsonl").write_text("\n".join(lines[1:]) + "\n")
+    with serve() as server:
+        summarize(configure(server.url, **strict))
+    assert len(server.calls) == 1
+    assert {row["trace"] for row in rows(summarize_run(cfg) / "summaries.jsonl")} == {"t1", "t2", "t3"}
+    assert "warning: 3 stored replies belong to no paragraph" in capsys.readouterr().out
+
+
 def test_d11_summaries_are_joined_by_id_in_any_order(tmp_path):
     path = tmp_path / "summaries.jsonl"
     lines = [f'{{"trace": "t{t}", "paragraph": {p}, "summary": "{t}.{p}"}}\n' for t in range(3) for p in range(3)]
@@ -198,6 +215,21 @@ def test_dry_run_sends_nothing_and_prints_the_estimate(configure, tmp_path, caps
     assert "1,600 answer tokens" in text
     assert "0:01:40 h" in text
     assert "$" in text
+
+
+def test_the_live_line_says_how_it_goes(configure, tmp_path, capsys):
+    prepared_run(tmp_path / "runs", [trace(n, texts(n, 10)) for n in range(4)])
+    changes = {"teacher.input_price": 1000.0, "teacher.output_price": 2000.0}
+    with serve(
+        lambda c: Answer(status=500, body={}) if c.attempt == 0 and "1.1 " in c.paragraph else echo(c)
+    ) as server:
+        summarize(configure(server.url, **changes))
+    line = capsys.readouterr().err
+    assert "40/40" in line
+    assert "req/s" in line and "tok/s" in line
+    assert "0 in flight, 1 retries, 0 failed" in line
+    # 40 answers of 100 and 5 tokens at $1,000 and $2,000 a million.
+    assert "$4.40 of about $4.40" in line
 
 
 def test_limit_takes_the_first_traces(configure, tmp_path):

@@ -149,6 +149,17 @@ def test_the_hub_failing_names_the_option(monkeypatch):
         list(Published("some/id", revision="abc").rows())
 
 
+def test_d16_the_commit_that_was_read_is_kept(monkeypatch):
+    class Data(list):
+        class info:
+            download_checksums = {f"hf://datasets/some/id@{'a1' * 20}/data/train.parquet": {}}
+
+    monkeypatch.setattr("datasets.load_dataset", lambda path, revision, split: Data([CONVERSATIONS]))
+    source = Published("some/id", revision="main")
+    assert list(source.rows()) == [CONVERSATIONS]
+    assert source.commit == "a1" * 20
+
+
 def test_ledger_rows_have_their_own_split():
     rows = list(Ledger(train=3, validation=2, lengths=(4, 5)).rows())
     assert [row["split"] for row in rows] == ["train"] * 3 + ["validation"] * 2
