@@ -15,7 +15,7 @@ from eval.reporting.consensus import consensus_of, consensus_sentence, draw_cons
 from eval.reporting.csv_table import csv_row, to_csv
 from eval.reporting.figures import accuracy_against_active
 from eval.reporting.profile import draw_profile, load_points, profile_rows, profile_sentences
-from eval.reporting.table1 import markdown, own_rows, paper_rows
+from eval.reporting.table1 import latex, markdown, own_rows, paper_rows
 from zoomr.runs import UserError, write_atomic
 
 PAPER = Path(__file__).resolve().parents[1] / "results" / "paper.yaml"
@@ -49,17 +49,22 @@ def build(cfg: DictConfig) -> None:
         raise UserError(f"None of the {len(cells)} cells has the generation settings, seed and limit of this report.")
     results = Path(cfg.paths.results)
     paper = yaml.safe_load(PAPER.read_text())
-    compared = default_settings(comparable, OmegaConf.to_container(cfg.compare, resolve=True))
+    compare: Any = OmegaConf.to_container(cfg.compare, resolve=True)
+    compared = default_settings(comparable, compare)
+    over_c_and_k = default_settings(comparable, {key: compare[key] for key in compare.keys() - {"c", "k"}})
+    curves = [cell for cell in comparable if isinstance(cell.policy.get("budget"), int)]
     found = findings(compared)
     beside = paper_rows(compared, paper, dict(cfg.paper_models))
     write_atomic(results / "cells.csv", to_csv([csv_row(cell) for cell in cells]))
     write_atomic(results / "table1.md", table1_page(compared, found, beside, generation))
-    drawing, _ = accuracy_against_active(compared, results / "accuracy_vs_active")
+    write_atomic(results / "table1.csv", to_csv(beside))
+    write_atomic(results / "table1.tex", latex(sections.beside_paper(beside)))
+    drawing, _ = accuracy_against_active(compared, curves, results / "accuracy_vs_active")
     parts = {
         "orderings": sections.orderings(found),
         "table1": sections.table1(compared, beside, drawing),
         "fig3a": profile_section(Path(cfg.paths.runs) / "profile", paper, results),
-        "fig3c": ablation_section(comparable, paper, results),
+        "fig3c": ablation_section(over_c_and_k, paper, results),
         "fig3d": consensus_section(compared, paper, results),
         "lengths": sections.lengths(compared),
         "cells": sections.origins(comparable),

@@ -31,13 +31,15 @@ HOUSE: Any = {
 }
 
 
-def accuracy_against_active(cells: list[ScoredCell], stem: Path) -> list[Path]:
+def accuracy_against_active(cells: list[ScoredCell], curves: list[ScoredCell], stem: Path) -> list[Path]:
     """Draw accuracy against the active KV tokens of every cell, one panel a benchmark.
 
     Parameters
     ----------
     cells : list of ScoredCell
         Cells with equal generation settings.
+    curves : list of ScoredCell
+        Cells of the same methods at budgets of their own, drawn as lines.
     stem : Path
         Where to write, without suffix.
 
@@ -51,6 +53,7 @@ def accuracy_against_active(cells: list[ScoredCell], stem: Path) -> list[Path]:
     figure, axes = plt.subplots(1, len(benchmarks), figsize=(3.6 * len(benchmarks) + 1.6, 2.9), squeeze=False)
     for axis, benchmark in zip(axes[0], benchmarks, strict=True):
         here = [cell for cell in cells if cell.benchmark == benchmark]
+        draw_budget_curves(axis, [cell for cell in curves if cell.benchmark == benchmark])
         for cell in here:
             draw_point(axis, cell)
         count = max(cell.summary["n_problems"] for cell in here)
@@ -61,6 +64,19 @@ def accuracy_against_active(cells: list[ScoredCell], stem: Path) -> list[Path]:
     axes[0][0].set_ylabel("accuracy (%), 95% interval")
     figure.legend(*axes[0][0].get_legend_handles_labels(), loc="outside right upper", fontsize=7)
     return save(figure, stem)
+
+
+def draw_budget_curves(axis: Any, cells: list[ScoredCell]) -> None:
+    """Draw accuracy over the budget, a line a method; dashed where the prompt is kept."""
+    for method, kept in sorted({(cell.method, bool(cell.policy.get("protect_prompt"))) for cell in cells}):
+        line = [cell for cell in cells if (cell.method, bool(cell.policy.get("protect_prompt"))) == (method, kept)]
+        line.sort(key=lambda cell: cell.summary["meters"]["active_tokens_mean"])
+        active = [cell.summary["meters"]["active_tokens_mean"] for cell in line]
+        accuracy = [100 * cell.summary["accuracy"] for cell in line]
+        colour, _ = STYLES.get(method, OTHER)
+        axis.plot(
+            active, accuracy, color=colour, linewidth=0.8, linestyle="--" if kept else "-", marker=".", markersize=3
+        )
 
 
 def draw_point(axis: Any, cell: ScoredCell) -> None:

@@ -129,6 +129,15 @@ def own_rows(cells: list[ScoredCell]) -> list[dict[str, Any]]:
     ]
 
 
+def latex(rows: list[dict[str, Any]]) -> str:
+    """Rows with equal keys as a LaTeX table (booktabs)."""
+    escape = str.maketrans({"%": r"\%", "&": r"\&", "_": r"\_", "#": r"\#"})
+    lines = [list(rows[0]), *([str(value) for value in row.values()] for row in rows)]
+    head, *body = (" & ".join(cell.translate(escape) for cell in line) + r" \\" for line in lines)
+    frame = [f"\\begin{{tabular}}{{{'l' * len(rows[0])}}}", r"\toprule", head, r"\midrule", *body]
+    return "\n".join([*frame, r"\bottomrule", r"\end{tabular}", ""])
+
+
 def markdown(rows: list[dict[str, Any]]) -> str:
     """Rows with equal keys as a Markdown table."""
     if not rows:

@@ -31,7 +31,7 @@ def report(tmp_path, monkeypatch):
                 "generation": GREEDY,
                 "seed": 0,
                 "limit": None,
-                "compare": {"c": 2, "k": 2},
+                "compare": {"c": 2, "k": 2, "budget": "match", "keep_open": False},
                 "paper_models": {"r1-llama-8b": "llama"},
             }
             | changes
@@ -84,10 +84,25 @@ def test_sentences_say_which_orderings_show_and_which_do_not(report, make_cell):
     assert lines["- Does keeping the prompt help H2O"].startswith("Not run")
 
 
-def test_the_papers_table_marks_what_was_not_run(report, make_cell):
+def test_budget_curves_and_options_do_not_enter_the_comparison(report, make_cell):
+    write_cells(make_cell)
+    before = (report() / "table1.md").read_text()
+    make_cell("h2o", [False] * 40, policy=H2O | {"budget": 64})
+    make_cell("zoomr", [False] * 40, policy=ZOOM | {"keep_open": True})
+    results = report()
+    assert (results / "table1.md").read_text() == before
+    labels = [row["method"] for row in csv.DictReader((results / "cells.csv").open())]
+    assert {"h2o budget 64", "zoomr c2 k2 keep open"} <= set(labels)
+
+
+def test_the_papers_table_marks_what_was_not_run(report, make_cell, tmp_path):
     write_cells(make_cell)
     page = (report() / "table1.md").read_text()
     assert page.count("not run |") == 30
+    assert len(list(csv.DictReader((tmp_path / "results/micro/table1.csv").open()))) == 30
+    tex = (tmp_path / "results/micro/table1.tex").read_text()
+    assert tex.count(r"\\") == 11
+    assert tex.startswith(r"\begin{tabular}{llllllll}")
     assert "reproduced |" not in page
 
 
