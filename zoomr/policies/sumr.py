@@ -26,4 +26,4 @@ class SumR(Windowed):
 
     def refresh(self, view: RefreshView, votes: Votes | None) -> Selection:
         """See `Recalling.refresh`."""
-        return self._select(view, torch.zeros_like(view.candidates), view.candidates)
+        return self.select(view, torch.zeros_like(view.candidates), view.candidates)

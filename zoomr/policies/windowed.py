@@ -42,7 +42,8 @@ class Windowed:
         on_time = row.boundary if self.every is None else row.since >= self.every
         return on_time or row.since >= self.force_after
 
-    def _select(self, view: RefreshView, zoomed: Tensor, shown: Tensor) -> Selection:
+    def select(self, view: RefreshView, zoomed: Tensor, shown: Tensor) -> Selection:
+        """The selection of prompt, window, and the segments that are `zoomed` into or `shown` as summaries, (R, N)."""
         active = active_positions(
             view.labels, view.last, view.finished, zoomed, shown, self.window, keep_open=self.keep_open
         )

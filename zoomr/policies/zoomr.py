@@ -57,7 +57,7 @@ class ZoomR(Windowed):
         assert votes is not None
         voted = votes.counts > 0
         zoomed = self.consensus(view, votes)
-        return self._select(view, zoomed, voted & ~zoomed)
+        return self.select(view, zoomed, voted & ~zoomed)
 
     def consensus(self, view: RefreshView, votes: Votes) -> Tensor:
         """The segments to zoom into, (R, N) bool: those of most votes."""

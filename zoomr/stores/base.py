@@ -49,11 +49,11 @@ def group_counts(scope: Scope, shape: KVShape) -> tuple[int, int]:
     return {"shared": (1, 1), "layer": (shape.layers, 1), "head": (shape.layers, shape.kv_heads)}[scope]
 
 
-def grown(buffer: Tensor, capacity: int, dim: int) -> Tensor:
-    """A larger buffer with the same content, zero (False) beyond it, in the same kind of memory."""
+def grown(buffer: Tensor, capacity: int, dim: int, pin: bool = False) -> Tensor:
+    """A larger buffer with the same content, zero (False) beyond it."""
     shape = list(buffer.shape)
     shape[dim] = capacity
-    larger = torch.zeros(shape, dtype=buffer.dtype, device=buffer.device, pin_memory=buffer.is_pinned())
+    larger = torch.zeros(shape, dtype=buffer.dtype, device=buffer.device, pin_memory=pin)
     larger.narrow(dim, 0, buffer.shape[dim]).copy_(buffer)
     return larger
 

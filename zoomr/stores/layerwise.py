@@ -25,7 +25,6 @@ class LayerwiseStore(SlotStore):
     def __init__(self, size: StoreSize):
         super().__init__(size, tier=torch.device("cpu"))
         shape, cuda = size.shape, size.device.type == "cuda"
-        self.kv = torch.empty(self.kv.shape, dtype=size.dtype, pin_memory=cuda)
         self.buffers = [size.empty(1) for _ in range(2)]
         dimensions = (shape.layers, 2, size.batch, shape.kv_heads, shape.head_dim)
         self.new = torch.zeros(dimensions, dtype=size.dtype, pin_memory=cuda)  # the step's KVs on their way to the host
@@ -96,4 +95,6 @@ class LayerwiseStore(SlotStore):
         super()._reserve(slots)
         capacity = self.kv.shape[4]
         if capacity > self.buffers[0].shape[4]:
+            if self.side is not None:
+                self.side.synchronize()  # it may still be writing to a buffer that is about to be replaced
             self.buffers = [grown(buffer, capacity, 4) for buffer in self.buffers]

@@ -28,6 +28,7 @@ class SlotStore:
     def __init__(self, size: StoreSize, tier: torch.device | None = None):
         self.size, self.device = size, size.device
         self.tier = tier or size.device
+        self.pin = self.tier.type == "cpu" and size.device.type == "cuda"
         self.kv = size.empty(size.shape.layers, device=self.tier)
         self.where = [np.empty(0, dtype=np.int64) for _ in range(size.batch)]  # position of the token in each slot
         self.used = [0] * size.batch
@@ -148,4 +149,4 @@ class SlotStore:
     def _reserve(self, slots: int) -> None:
         present = self.kv.shape[4]
         if slots > present:
-            self.kv = grown(self.kv, self.size.capacity(slots, present), 4)
+            self.kv = grown(self.kv, self.size.capacity(slots, present), 4, self.pin)
