@@ -24,7 +24,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 from zoomr.batch import Batch
 from zoomr.compat import CACHE_KWARG, DynamicCache, kv_shape, layer_tensors
-from zoomr.plan import Plan
+from zoomr.plan import Plan, Residency
 from zoomr.policies import Full, Policy, ZoomR
 from zoomr.runs import write_atomic
 from zoomr.synthetic import BEGIN, BOUNDARY, END, Script, Structure, fill
@@ -78,8 +78,16 @@ class Plain:
 class Ours:
     """Our loop with a policy."""
 
-    def __init__(self, model: Any, batch: int, seen: int, policy: Policy, structure: Structure):
-        plan = Plan(policy, frozenset({BOUNDARY}), frozenset(), (BEGIN, END))
+    def __init__(
+        self,
+        model: Any,
+        batch: int,
+        seen: int,
+        policy: Policy,
+        structure: Structure,
+        residency: Residency = "active",
+    ):
+        plan = Plan(policy, frozenset({BOUNDARY}), frozenset(), (BEGIN, END), residency=residency)
         self.batch = Batch(model, plan, Script(structure, seen + 1), batch)
         fill(self.batch, structure, seen, batch)
 

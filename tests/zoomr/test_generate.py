@@ -21,14 +21,17 @@ def greedy(model, prompts, tokens=40, **settings):
     return [model.generate(torch.tensor([prompt]), **settings)[0, len(prompt) :].tolist() for prompt in prompts]
 
 
+@pytest.fixture(scope="module")
+def expected(model):
+    return greedy(model, PROMPTS)
+
+
 @pytest.mark.parametrize("mode", ["mask", "gather"])
 @pytest.mark.parametrize("name", LONG)
-def test_k15_k19_nothing_dropped_is_identical_to_transformers(model, tokenizer, name, mode):
+def test_k15_k19_nothing_dropped_is_identical_to_transformers(model, tokenizer, expected, name, mode):
     """Lengths around 32 and 64 in one left-padded batch; every policy's budget or window covers all."""
-    expected = greedy(model, PROMPTS)
-    found = generate(
-        model, tokenizer, PROMPTS, policy=LONG[name], max_new_tokens=40, mode=mode, stop_ids=[], batch_size=3
-    )
+    policy = LONG[name]
+    found = generate(model, tokenizer, PROMPTS, policy=policy, max_new_tokens=40, mode=mode, stop_ids=[], batch_size=3)
     assert [result.token_ids for result in found] == expected
     assert all(result.stats.active_tokens_peak == result.stats.seen_tokens - 1 for result in found)
 
