@@ -9,7 +9,17 @@ from eval.rows import read_rows
 from eval.summary import problem_accuracy
 from zoomr.runs import fingerprint, read_manifest
 
-METHODS = ("full", "zoomr", "sumr", "streaming_llm", "h2o", "random_zoom", "recency_zoom", "oracle_zoom")
+METHODS = (
+    "full",
+    "zoomr",
+    "sumr",
+    "streaming_llm",
+    "h2o",
+    "random_attention",
+    "random_zoom",
+    "recency_zoom",
+    "oracle_zoom",
+)
 
 
 @dataclass(frozen=True)

@@ -41,6 +41,7 @@ CLAIMS = (
     Claim("Does keeping the prompt help H2O?", with_prompt("h2o"), plain("h2o")),
     Claim("Is ZoomR ahead of StreamingLLM once both keep the prompt?", plain("zoomr"), with_prompt("streaming_llm")),
     Claim("Is ZoomR ahead of H2O once both keep the prompt?", plain("zoomr"), with_prompt("h2o")),
+    Claim("Is ZoomR ahead of random eviction that keeps the prompt?", plain("zoomr"), with_prompt("random_attention")),
 )
 
 

@@ -16,6 +16,10 @@ STYLES = {
     "random_zoom": ("#CC79A7", "P"),
     "recency_zoom": ("#56B4E9", "X"),
     "oracle_zoom": ("#F0E442", "*"),
+    "random_attention": ("#666666", "p"),
+    "snapkv": ("#666666", "<"),
+    "snapkv_rkv": ("#666666", ">"),
+    "streaming_llm_reassigned": ("#666666", "1"),
 }
 OTHER = ("#666666", "h")
 HOUSE: Any = {

@@ -14,6 +14,11 @@ NAMES = {
     "random_zoom": "Random zoom",
     "recency_zoom": "Recency zoom",
     "oracle_zoom": "Oracle zoom",
+    "random_attention": "Random eviction",
+    "snapkv": "SnapKV, decoding",
+    "snapkv_rkv": "SnapKV, R-KV's form",
+    "streaming_llm_reassigned": "StreamingLLM, positions re-assigned",
+    "full_offload": "Full KV, offloaded",
 }
 BENCHMARKS = {
     "gpqa_diamond": "GPQA-D",
