@@ -10,7 +10,7 @@ import pyarrow as pa
 from zoomr.runs import sha256
 
 SCHEMA = pa.schema([("id", pa.string()), ("input_ids", pa.list_(pa.int32())), ("labels", pa.list_(pa.int32()))])
-BATCH = 256
+BATCH = 32
 
 
 class DatasetWriter:
