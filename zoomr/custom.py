@@ -31,10 +31,15 @@ class ProcessorChooser:
     sampled : bool
     limit : int
         Most new tokens.
+    padding : int
+        What follows a row's end.
     """
 
-    def __init__(self, prompts: list[list[int]], processors: LogitsProcessorList, sampled: bool, limit: int):
+    def __init__(
+        self, prompts: list[list[int]], processors: LogitsProcessorList, sampled: bool, limit: int, padding: int
+    ):
         self.ids = [list(prompt) for prompt in prompts]
+        self.padding = padding
         self.processors, self.sampled, self.limit = processors, sampled, limit
         self._request_of: dict[int, int] = {}
         self._uniforms: dict[int, Tensor] = {}
@@ -53,15 +58,19 @@ class ProcessorChooser:
     def __call__(self, logits: Tensor, rows: list[int], drawn: list[int]) -> list[int]:
         """See `Chooser.__call__`."""
         requests = [self._request_of[row] for row in rows]
-        ids = torch.tensor([self.ids[request] for request in requests], device=logits.device)
-        scores = self.processors(ids, logits.float())  # type: ignore[arg-type]
+        ids = torch.tensor(self.ids, device=logits.device)
+        # processors may hold something for every row of the batch, so that ended rows are shown to them too
+        everyone = torch.zeros(len(self.ids), logits.shape[-1], device=logits.device)
+        everyone[requests] = logits.float()
+        scores = self.processors(ids, everyone)[requests]  # type: ignore[arg-type]
         if self.sampled:
             numbers = [self._uniforms[request][number] for request, number in zip(requests, drawn, strict=True)]
             tokens = invert(scores, torch.stack(numbers).to(logits.device))
         else:
             tokens = scores.argmax(-1).tolist()
-        for request, token in zip(requests, tokens, strict=True):
-            self.ids[request].append(token)
+        chosen = dict(zip(requests, tokens, strict=True))
+        for request, seen in enumerate(self.ids):
+            seen.append(chosen.get(request, self.padding))
         return tokens
 
 
@@ -133,13 +142,11 @@ def decode(
         residency=residency,
         trace=trace,
     )
-    chooser = ProcessorChooser(input_ids.tolist(), logits_processor, generation_config.do_sample, limit)
+    sampled, padding = generation_config.do_sample, generation_config.pad_token_id or 0
+    chooser = ProcessorChooser(input_ids.tolist(), logits_processor, sampled, limit, padding)
     for _ in serve(Batch(model, plan, chooser, len(requests)), requests):
         pass
-    width = max(map(len, chooser.ids))
-    padding = generation_config.pad_token_id or 0
-    padded = [ids + [padding] * (width - len(ids)) for ids in chooser.ids]
-    sequences = torch.tensor(padded, device=input_ids.device)
+    sequences = torch.tensor(chooser.ids, device=input_ids.device)
     if generation_config.return_dict_in_generate:
         return GenerateDecoderOnlyOutput(sequences=sequences)  # type: ignore[arg-type]
     return sequences
