@@ -200,6 +200,8 @@ def main() -> None:
         "steps": options.steps,
         "repeats": options.repeats,
         "threads": options.threads,
+        "peak_memory_bytes": None,
+        "peak_memory_reason": "only CUDA counts its allocations: python -m zoomr.bench_gpu",
         "processor": platform.processor() or platform.machine(),
         "versions": {"torch": torch.__version__, "transformers": transformers.__version__},
         "cells": rows,

@@ -45,55 +45,74 @@ def segments(tokens, prompt, begin, end):
     return found
 
 
-def zoom_votes(model, tokens, rows, found, k):
+def zoom_votes(model, tokens, rows, found, k, allowed=None, weighted=False, per_kv_head=False):
     """Votes and summed softmax for each finished summary, by the last token's queries."""
     forward(model, tokens, rows)
-    votes, mass = [0] * len(found), [0.0] * len(found)
+    allowed = [True] * len(found) if allowed is None else allowed
+    votes, mass = [0.0] * len(found), [0.0] * len(found)
     for layer in range(len(SEEN)):
         query, key = SEEN[layer]
         groups = query.shape[0] // key.shape[0]
+        ballots = []
         for head in range(query.shape[0]):
             scores = []
-            for _, summary in found:
+            for i, (_, summary) in enumerate(found):
                 inner = summary[1:-1]
                 mean = sum(key[head // groups, j] for j in inner) / len(inner)
-                scores.append(float(query[head, -1] @ mean))
-            best = sorted(range(len(found)), key=lambda i: -scores[i])[:k]
-            for i in best:
-                votes[i] += 1
-            soft = torch.softmax(torch.tensor(scores, dtype=torch.float64) * query.shape[-1] ** -0.5, 0)
+                scores.append(float(query[head, -1] @ mean) if allowed[i] else float("-inf"))
+            ballots.append(scores)
+        if per_kv_head:
+            ballots = [
+                [max(ballots[head][i] for head in range(first, first + groups)) for i in range(len(found))]
+                for first in range(0, query.shape[0], groups)
+            ]
+        for scores in ballots:
+            soft = torch.softmax(torch.tensor(scores, dtype=torch.float64) * query.shape[-1] ** -0.5, 0).nan_to_num()
+            for i in sorted(range(len(found)), key=lambda i: -scores[i])[:k]:
+                votes[i] += (float(soft[i]) if weighted else 1) * allowed[i]
             for i in range(len(found)):
                 mass[i] += float(soft[i])
     return votes, mass
 
 
-def zoomr(model, prompt, continuation, boundaries, begin, end, c, k, window, force_after=256):
-    """Logits of every continuation token (the last excluded from feeding) and the refreshes that were made.
+def zoomr(model, prompt, continuation, boundaries, begin, end, policy):
+    """Logits of every continuation token (the last is not fed) and the refreshes that were made.
 
     Returns logits (n, V), where line i is the distribution of continuation[i], and a list of
     (position, votes, zoomed, shown, active set).
     """
     tokens = list(prompt)
     rows = [set(range(t + 1)) for t in range(len(prompt))]
-    active, refreshes, since = set(range(len(prompt))), [], 0
+    active, refreshes, since, tally = set(range(len(prompt))), [], 0, {}
     for token in continuation[:-1]:
         t = len(tokens)
         tokens.append(token)
         active = active | {t}
         rows.append(set(active))
         since += 1
-        if token in boundaries or since >= force_after:
-            found = segments(tokens, len(prompt), begin, end)
-            votes, mass = zoom_votes(model, tokens, rows, found, k) if found else ([], [])
+        due = token in boundaries if policy.every is None else since >= policy.every
+        due = due or since >= policy.force_after
+        found = segments(tokens, len(prompt), begin, end)
+        outside = [paragraph[0] <= t - policy.window for paragraph, _ in found]
+        if found and (due or policy.vote_span):
+            allowed = outside if policy.exclude_covered else None
+            cast = zoom_votes(model, tokens, rows, found, policy.k, allowed, policy.weighted, policy.per_kv_head)
+            for i in range(len(found)):
+                votes, mass = tally.get(i, (0.0, 0.0))
+                tally[i] = (votes + cast[0][i], mass + cast[1][i])
+        if due:
+            votes = [tally.get(i, (0.0, 0.0))[0] for i in range(len(found))]
             voted = [i for i in range(len(found)) if votes[i]]
-            order = sorted(voted, key=lambda i: (votes[i], mass[i], i), reverse=True)
-            zoomed, shown = sorted(order[:c]), sorted(order[c:])
-            active = set(range(len(prompt))) | set(range(max(0, t - window + 1), t + 1))
+            order = sorted(voted, key=lambda i: (*tally[i], i), reverse=True)
+            zoomed, shown = sorted(order[: policy.c]), sorted(order[policy.c :])
+            active = set(range(len(prompt))) | set(range(max(0, t - policy.window + 1), t + 1))
+            if policy.keep_open:
+                active |= set(range(found[-1][1][-1] + 1 if found else len(prompt), t + 1))
             for i in zoomed:
                 active |= set(found[i][0])
             for i in shown:
                 active |= set(found[i][1])
             refreshes.append((t, votes, zoomed, shown, active))
-            since = 0
+            since, tally = 0, {}
     logits = forward(model, tokens, rows)
     return logits[len(prompt) - 1 :], refreshes

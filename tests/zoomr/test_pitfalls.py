@@ -1,9 +1,11 @@
 """Public bug reports of people who do this job, as tests (the ids are those of the list they come from)."""
 
 import json
+import re
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -154,6 +156,15 @@ def test_k10_per_head_sets_need_no_mask_of_the_model(model):
     assert present.all() and len(set(held)) > 1
 
 
+@pytest.mark.parametrize(
+    "path", sorted((Path(__file__).parents[2] / "configs/method").glob("*.yaml")), ids=lambda path: path.stem
+)
+def test_k14_every_number_of_a_method_has_its_source(path):
+    for line in path.read_text().splitlines():
+        if re.search(r"^  \w+: [-\d]", line):
+            assert re.search(r"# (paper|assumption|source): ", line), line
+
+
 @pytest.mark.parametrize("heads", [(8, 8), (8, 2), (8, 1)], ids=str)
 def test_k12_k13_attention_and_its_weights_by_hand(heads):
     """K13: policies that need weights compute them; nothing is asked of the model's attention output."""
@@ -236,6 +247,20 @@ def test_k20_padding_never_enters_keys_means_or_sinks(model, tokenizer):
     torch.testing.assert_close(found, expected, atol=1e-5, rtol=0)
 
 
+def test_k21_offloading_runs_without_a_gpu(model, tokenizer):
+    """Two layers' buffers are on the device, whatever the number of layers; the rest is on the host."""
+    deep = make_model(layers=5)
+    plan = Plan(ZoomR(window=8), BOUNDARIES, frozenset(), (BEGIN, CLOSE), residency="layerwise")
+    batch = Batch(deep, plan, Forcing([STORY]), 1)
+    batch.admit([Request(0, 0, 0, PROMPT, len(STORY), True)])
+    while len(batch.rows[0].tokens) < 40:
+        batch.step()
+    held = batch.store.tensors()
+    layer_bytes = batch.store.kv[0].numel() * 4
+    assert sum(tensor.untyped_storage().nbytes() for tensor in held["device"]) == 2 * layer_bytes
+    assert batch.store.kv.numel() * 4 == 5 * layer_bytes and batch.rows[0].moved_bytes > 0
+
+
 def test_k23_h2o_always_keeps_its_recent_share(model):
     policy = H2O(budget=20)
     batch, _ = decoding(model, policy, [PROMPT], [story(5, paragraphs=9)])
@@ -259,6 +284,22 @@ def test_k17_k22_a_full_cache_of_ours_does_no_bookkeeping_per_token(model):
         batch.step()
     assert isinstance(batch.store, SlotEvictStore)
     assert batch.store.mask(0) is None and not batch.observer.capture and batch.rows[0].refreshes == 0
+
+
+def test_k25_without_cuda_the_gpu_script_says_so():
+    done = subprocess.run([sys.executable, "-m", "zoomr.bench_gpu"], capture_output=True, text=True, check=False)
+    assert done.returncode != 0 and "needs a CUDA device" in done.stderr
+
+
+@pytest.mark.parametrize("name", ["zoomr", "h2o"])
+def test_bf16_stays_within_its_band(tokenizer, name):
+    """Half precision: the same choices, logits apart by rounding alone; equality is for fp32."""
+    model = make_model(dtype=torch.bfloat16)
+    settings = {"policy": policies()[name], "keep_logits": True}
+    [mask] = teacher_forced(model, tokenizer, [PROMPT], [STORY], mode="mask", **settings)
+    [gather] = teacher_forced(model, tokenizer, [PROMPT], [STORY], mode="gather", **settings)
+    assert (mask.logits - gather.logits).abs().mean() < 0.05 * mask.logits.std()
+    assert (mask.top == gather.top).float().mean() > 0.9
 
 
 def test_rotation_moves_a_key_to_another_position(model):

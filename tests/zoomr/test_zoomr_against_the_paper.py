@@ -1,4 +1,4 @@
-"""The whole method against a slow loop written from the paper's formulas."""
+"""The whole method, with each of its options, against a slow loop written from the paper's formulas."""
 
 import pytest
 import torch
@@ -7,39 +7,50 @@ from tests.zoomr import reference
 from tests.zoomr.tiny import BEGIN, BOUNDARIES, CLOSE, make_model, prompt_of, story
 from zoomr import ZoomR, teacher_forced
 
+PROMPT, STORY = prompt_of(3, 6), story(7)
+SETTINGS = {
+    "default": {"c": 2, "k": 2, "window": 12},
+    "narrow": {"c": 1, "k": 1, "window": 4},
+    "wide": {"c": 3, "k": 2, "window": 30},
+    "keep_open": {"window": 3, "keep_open": True},
+    "every_five": {"window": 9, "every": 5},
+    "every_token": {"window": 9, "every": 1},
+    "vote_span": {"window": 9, "vote_span": True},
+    "exclude_covered": {"window": 35, "exclude_covered": True},
+    "weighted": {"window": 9, "weighted": True},
+    "per_kv_head": {"window": 9, "k": 1, "per_kv_head": True},
+}
 
-@pytest.mark.parametrize("heads", [(8, 8), (8, 2), (8, 1)], ids=str)
-@pytest.mark.parametrize(("c", "k", "window"), [(2, 2, 12), (1, 1, 4), (3, 2, 30)])
-def test_votes_sets_and_logits_equal_the_slow_loop(tokenizer, heads, c, k, window):
-    """Also K12: query heads are matched to their KV heads as the model does it."""
-    model = make_model(heads=heads)
-    prompt, continuation = prompt_of(3, 6), story(7)
-    expected, refreshes = reference.zoomr(model, prompt, continuation, BOUNDARIES, BEGIN, CLOSE, c, k, window)
+
+def check(tokenizer, model, policy, boundaries=BOUNDARIES):
+    expected, refreshes = reference.zoomr(model, PROMPT, STORY, boundaries, BEGIN, CLOSE, policy)
     trace = []
-    policy = ZoomR(c=c, k=k, window=window)
-    [result] = teacher_forced(
-        model, tokenizer, [prompt], [continuation], policy=policy, trace=trace.append, keep_logits=True
-    )
+    settings = {"policy": policy, "boundaries": boundaries, "trace": trace.append, "keep_logits": True}
+    [result] = teacher_forced(model, tokenizer, [PROMPT], [STORY], **settings)
     assert [entry.position for entry in trace] == [position for position, *_ in refreshes]
     for entry, (_, votes, zoomed, shown, active) in zip(trace, refreshes, strict=True):
-        assert (entry.votes, entry.zoomed, entry.shown) == (votes, zoomed, shown)
+        assert entry.votes == pytest.approx(votes, rel=1e-4)
+        assert (entry.zoomed, entry.shown) == (zoomed, shown)
         assert entry.active == len(active)
         if sum(votes):
             assert entry.agreeability == pytest.approx(sum(votes[i] for i in zoomed) / sum(votes))
+    torch.testing.assert_close(result.logits, expected, atol=1e-5, rtol=0)
+    return trace, result
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_votes_sets_and_logits_equal_the_slow_loop(tokenizer, model, name):
+    trace, _ = check(tokenizer, model, ZoomR(**SETTINGS[name]))
     assert any(entry.zoomed for entry in trace)
-    assert any(entry.shown for entry in trace) or k == 1 or c == 3
-    torch.testing.assert_close(result.logits, expected, atol=2e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("heads", [(8, 8), (8, 1)], ids=str)
+def test_k12_query_heads_are_matched_to_their_kv_heads(tokenizer, heads):
+    check(tokenizer, make_model(heads=heads), ZoomR(window=12))
 
 
 def test_a_refresh_is_forced_when_no_boundary_comes(tokenizer, model):
-    prompt, continuation = prompt_of(3, 6), story(7)
-    trace = []
-    policy = ZoomR(c=1, k=1, window=4, force_after=9)
-    [result] = teacher_forced(
-        model, tokenizer, [prompt], [continuation], policy=policy, boundaries=[], trace=trace.append, keep_logits=True
-    )
-    expected, refreshes = reference.zoomr(model, prompt, continuation, (), BEGIN, CLOSE, 1, 1, 4, force_after=9)
-    assert [entry.position for entry in trace] == list(range(6 + 8, 6 + len(continuation) - 1, 9))
+    trace, result = check(tokenizer, model, ZoomR(c=1, k=1, window=4, force_after=9), boundaries=[])
+    assert [entry.position for entry in trace] == list(range(6 + 8, 6 + len(STORY) - 1, 9))
     assert all(entry.forced for entry in trace)
-    assert result.stats.forced_refreshes == result.stats.refreshes == len(refreshes)
-    torch.testing.assert_close(result.logits, expected, atol=2e-4, rtol=1e-4)
+    assert result.stats.forced_refreshes == result.stats.refreshes == len(trace)

@@ -45,7 +45,7 @@ KINDS = {
 }
 
 
-def make_model(kind="llama", heads=(8, 2), layers=2, seed=0, **overrides):
+def make_model(kind="llama", heads=(8, 2), layers=2, seed=0, dtype=torch.float32, **overrides):
     """A random model; (query heads, KV heads), head dimension 8; weights large enough for peaked attention."""
     config_class, model_class, extra = KINDS[kind]
     settings = {
@@ -65,7 +65,7 @@ def make_model(kind="llama", heads=(8, 2), layers=2, seed=0, **overrides):
     torch.manual_seed(seed)
     model = model_class(config_class(**(settings | extra | overrides))).eval()
     model.lm_head.weight.data *= 0.05  # logits of order one, so that absolute tolerances mean something
-    return model
+    return model.to(dtype)
 
 
 def story(seed, paragraphs=5, length=(8, 20), summary=(1, 5), sentence=6, tail=7):
