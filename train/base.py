@@ -7,7 +7,6 @@ sees a summary.
 """
 
 import argparse
-import json
 import time
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -18,11 +17,11 @@ from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from data_gen.ledger import rows
 from data_gen.ledger.tokens import ledger_tokenizer
+from train.base_card import write_card
 from train.lessons import IGNORE, Curriculum, Lessons
 from zoomr import Full, generate
 from zoomr.prompts import render_prompt
-from zoomr.runs import progress, sha256
-from zoomr.runs.provenance import commit, versions
+from zoomr.runs import progress
 
 
 @dataclass(frozen=True)
@@ -135,18 +134,9 @@ def main() -> None:
     model.save_pretrained(options.out)
     tokenizer.save_pretrained(options.out)
     lengths = recipe.curriculum.lengths
-    card = {
-        "recipe": asdict(recipe),
-        "parameters": model.num_parameters(),
-        "minutes": round(minutes, 1),
-        "problems_a_length": options.problems,
-        "accuracy_by_entries": {size: answer_accuracy(model, tokenizer, size, options.problems) for size in lengths},
-        "weights_sha256": sha256(options.out / "model.safetensors"),
-        "commit": commit(),
-        "versions": versions(),
-    }
-    (options.out / "training.json").write_text(json.dumps(card, indent=2) + "\n")
-    print(json.dumps(card["accuracy_by_entries"]))
+    accuracy = {size: answer_accuracy(model, tokenizer, size, options.problems) for size in lengths}
+    write_card(options.out, asdict(recipe), model.num_parameters(), minutes, options.problems, accuracy)
+    print(f"-> {options.out}   next: make reproduce")
 
 
 if __name__ == "__main__":

@@ -33,7 +33,7 @@ class Curriculum:
 
     induction_steps: int = 450
     recall_steps: int = 250
-    ledger_steps: int = 2000
+    ledger_steps: int = 1600
     drill_tokens: int = 2048
     ledger_tokens: int = 4096
     lengths: tuple[int, ...] = tuple(range(4, 17))

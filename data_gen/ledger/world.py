@@ -58,10 +58,10 @@ class Problem:
         return f"{self.entries[self.asked].value:03d}"
 
     def line(self, index: int) -> str:
-        """An entry as the ledger has it: `A ada is zero+374` for the first, `C tom is ada+615` for another."""
+        """An entry as the ledger has it: `A ada=374 above zero` for the first, `C tom=615 above ada` for another."""
         entry = self.entries[index]
         start = "zero" if entry.parent is None else self.entries[entry.parent].name
-        return f"{LABELS[index]} {entry.name} is {start}+{entry.addend:03d}"
+        return f"{LABELS[index]} {entry.name}={entry.addend:03d} above {start}"
 
     @property
     def dependencies(self) -> tuple[int | None, ...]:

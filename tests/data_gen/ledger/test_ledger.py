@@ -22,7 +22,7 @@ def test_values_are_the_sums_of_their_recipes(length):
     problem = draw(random.Random(length), length)
     values = {}
     for line in re.search(r"Ledger: (.*)\. What", problem.question).group(1).split("; "):
-        _, name, start, addend = re.fullmatch(r"([A-T]) (\w+) is (\w+)\+(\d{3})", line).groups()
+        _, name, addend, start = re.fullmatch(r"([A-T]) (\w+)=(\d{3}) above (\w+)", line).groups()
         values[name] = (values.get(start, 0) + int(addend)) % 1000
     asked = re.search(r"What is (\w+)\?", problem.question).group(1)
     assert problem.answer == f"{values[asked]:03d}"
@@ -65,7 +65,9 @@ def test_rows_have_the_public_schema():
     row = next(rows("train", 1, [6]))
     assert [turn["from"] for turn in row["conversations"]] == ["user", "assistant"]
     answer = row["conversations"][1]["value"]
-    pattern = r"<\|begin_of_thought\|>\n\n.*\n\n<\|end_of_thought\|>\n\n<\|begin_of_solution\|>\n\n.*<\|end_of_solution\|>"
+    pattern = (
+        r"<\|begin_of_thought\|>\n\n.*\n\n<\|end_of_thought\|>\n\n<\|begin_of_solution\|>\n\n.*<\|end_of_solution\|>"
+    )
     assert re.fullmatch(pattern, answer, re.DOTALL)
 
 

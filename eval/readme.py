@@ -1,0 +1,105 @@
+"""Write the results block of README.md from results/: python -m eval.readme"""
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from eval.reporting.table1 import BENCHMARKS, NAMES
+from zoomr.runs import UserError, write_atomic
+
+BEGIN = "<!-- results: written by python -m eval.readme -->"
+END = "<!-- end of results -->"
+COLUMNS = ("gpqa_diamond", "aime2025", "math500")
+
+
+def results_block(results: Path) -> str:
+    """The README's tables, from the paper's numbers and the committed cells of the micro preset.
+
+    Parameters
+    ----------
+    results : Path
+        The results/ directory.
+
+    Returns
+    -------
+    str
+        Markdown, without the markers around it.
+    """
+    paper = yaml.safe_load((results / "paper.yaml").read_text())
+    with open(results / "micro" / "cells.csv", newline="") as file:
+        cells = list(csv.DictReader(file))
+    return "\n".join([*paper_table(paper["table1"]), "", *micro_table(cells)])
+
+
+def paper_table(table1: dict[str, Any]) -> list[str]:
+    """Table 1 of the paper beside ours, which needs the paper's GPUs."""
+    models = {"llama": "R1-Distill-Llama-8B", "qwen": "R1-Distill-Qwen-7B"}
+    lines = [
+        "## Paper and ours",
+        "",
+        "Accuracy in per cent. Ours come from `make reproduce PRESET=paper`, which has not been run: it needs a Llama-70B",
+        "endpoint and H100-class GPUs.",
+        "",
+        "| model | method | " + " | ".join(f"{BENCHMARKS[name]} paper / ours" for name in COLUMNS) + " |",
+        "| --- | --- |" + " --- |" * len(COLUMNS),
+    ]
+    for model, methods in table1.items():
+        for method, accuracy in methods.items():
+            values = " | ".join(f"{accuracy[name]:.1f} / not run" for name in COLUMNS)
+            lines.append(f"| {models[model]} | {NAMES[method]} | {values} |")
+    return lines
+
+
+def micro_table(cells: list[dict[str, str]]) -> list[str]:
+    """What `make reproduce` measured, one row a method."""
+    first = cells[0]
+    lines = [
+        "## What `make reproduce` shows",
+        "",
+        f"The micro preset: {first['n_problems']} ledgers of 6 to 16 paragraphs, greedy, a fine-tuned model of under a million",
+        "parameters, everything on two CPU cores. Baselines have the KV budget that ZoomR used (mean over problems of the",
+        "peak). Accuracy with a bootstrap 95% interval over problems; active tokens are KVs attended to at a step.",
+        "",
+        "| method | accuracy | active tokens, peak | mean | saving at the end | tokens seen |",
+        "| --- | --- | --- | --- | --- | --- |",
+    ]
+    for cell in cells:
+        low, high, accuracy = (100 * float(cell[key]) for key in ("ci_low", "ci_high", "accuracy"))
+        peak, mean, seen = (
+            float(cell[f"{key}"]) for key in ("active_tokens_peak", "active_tokens_mean", "seen_tokens_mean")
+        )
+        method = json.loads(cell["settings"])["method"]["name"]
+        name = NAMES[method.removesuffix("_prompt")]
+        prompt = " + prompt" if method.endswith("_prompt") else ""
+        lines.append(
+            f"| {name}{prompt} | {accuracy:.1f} [{low:.1f}, {high:.1f}] | {peak:.0f} | {mean:.0f} | "
+            f"{float(cell['kv_saving_mean']):.2f}x | {seen:.0f} |"
+        )
+    return [
+        *lines,
+        "",
+        "Command, commit and settings of every row: [results/micro/cells.csv](results/micro/cells.csv).",
+    ]
+
+
+def updated(readme: str, block: str) -> str:
+    """README text with the block between its markers replaced."""
+    before, begin, rest = readme.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise UserError(f"README.md lacks the marks {BEGIN} and {END}.")
+    return f"{before}{BEGIN}\n\n{block}\n\n{END}{after}"
+
+
+def main() -> None:
+    """Rewrite the block in place."""
+    readme = Path("README.md")
+    write_atomic(readme, updated(readme.read_text(), results_block(Path("results"))))
+    print("-> README.md   next: git diff README.md")
+
+
+if __name__ == "__main__":
+    main()
