@@ -53,9 +53,9 @@ def page(facts: dict[str, Any]) -> str:
     rows = "\n".join(f"| {size} | {100 * share:.0f} |" for size, share in facts["accuracy_by_entries"].items())
     return f"""# Base model of the micro preset
 
-A Llama of {facts["parameters"]:,} parameters ({recipe["layers"]} layers, width {recipe["width"]}, {recipe["heads"]} query
-and {recipe["kv_heads"]} KV heads, untied) that solves ledgers ([the world](../../data_gen/ledger/world.py)) step by step.
-It has never seen a summary.
+A Llama of {facts["parameters"]:,} parameters ({recipe["layers"]} layers, width {recipe["width"]},
+{recipe["heads"]} query and {recipe["kv_heads"]} KV heads, untied) that solves ledgers
+([the world](../../data_gen/ledger/world.py)) step by step. It has never seen a summary.
 
 Made by `{facts["command"]}` with seed {recipe["seed"]}, in {facts["minutes"]} minutes on two CPU cores:
 {plan["induction_steps"]} steps of induction, {plan["recall_steps"]} of recall, {plan["ledger_steps"]} of ledgers
