@@ -14,6 +14,7 @@ _HOMES = {
     "generate": "zoomr.loop",
     "stream": "zoomr.loop",
     "decode": "zoomr.custom",
+    "RunMeter": "zoomr.meter",
     "Sampling": "zoomr.sampling",
     "Generation": "zoomr.results",
     "Usage": "zoomr.results",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import Any, cast
@@ -73,7 +74,8 @@ class Batch:
     @torch.inference_mode()
     def admit(self, requests: list[Request]) -> list[tuple[Row, Status]]:
         """Prefill requests and make them rows; returns those that ended with their first token."""
-        first = len(self.rows)
+        started = time.perf_counter()
+        first, before = len(self.rows), self.prefill.tokens
         prompts = self.prefill(requests)
         places = list(range(first, first + len(requests)))
         for place, request, prompt in zip(places, requests, prompts, strict=True):
@@ -85,11 +87,17 @@ class Batch:
             self.chooser.admit(place, request)
             self.control.admit(place, row, prompt.queries)
         logits = torch.stack([prompt.logits for prompt in prompts])
-        return self._take(self.chooser(logits, places, [0] * len(places)), places)
+        tokens = self.chooser(logits, places, [0] * len(places))
+        if self.plan.meter is not None:
+            self.plan.meter.prefill_tokens += self.prefill.tokens - before
+            self.plan.meter.prefill_seconds += time.perf_counter() - started
+            self.plan.meter.held(self.store.tensors())
+        return self._take(tokens, places)
 
     @torch.inference_mode()
     def step(self) -> list[tuple[Row, Status]]:
         """Feed every row's newest token and choose the next; returns the rows that ended."""
+        started = time.perf_counter()
         rows, device = self.rows, self.model.device
         positions = [row.position for row in rows]
         for row in rows:
@@ -103,11 +111,19 @@ class Batch:
             zoomr=self.observer,
             **{CACHE_KWARG: self.cache},
         )
+        refreshing = time.perf_counter()
         self.control.after(rows)
+        refreshed = time.perf_counter()
         for row in rows:
             row.position += 1
         places = list(range(len(rows)))
-        return self._take(self.chooser(output.logits[:, -1], places, [len(row.tokens) for row in rows]), places)
+        tokens = self.chooser(output.logits[:, -1], places, [len(row.tokens) for row in rows])
+        if self.plan.meter is not None:
+            self.plan.meter.decode_tokens += len(rows)
+            self.plan.meter.decode_seconds += time.perf_counter() - started
+            self.plan.meter.refresh_seconds += refreshed - refreshing
+            self.plan.meter.held(self.store.tensors())
+        return self._take(tokens, places)
 
     def _take(self, tokens: list[int], places: list[int]) -> list[tuple[Row, Status]]:
         plan = self.plan

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from zoomr.batch import Batch, serve
+from zoomr.meter import RunMeter
 from zoomr.plan import Mode, Plan, Residency, TokenCallback
 from zoomr.policies import Policy
 from zoomr.results import Generation
@@ -36,6 +37,7 @@ def generate(
     boundaries: Iterable[int] | None = None,
     stop_ids: Iterable[int] | None = None,
     trace: Trace | None = None,
+    meter: RunMeter | None = None,
     token_callback: TokenCallback | None = None,
 ) -> list[Generation]:
     """Generate `samples` continuations of every prompt.
@@ -68,6 +70,8 @@ def generate(
         Token ids that end a row; by default all end ids of the model's generation configuration and the tokenizer's.
     trace : callable or None
         Called with the `Refresh` of every refresh.
+    meter : RunMeter or None
+        Takes the run's times and bytes.
     token_callback : callable or None
         Called with prompt index, sample index and token id of every token.
 
@@ -98,6 +102,7 @@ def generate(
         boundaries=boundaries,
         stop_ids=stop_ids,
         trace=trace,
+        meter=meter,
         token_callback=token_callback,
     )
     return sorted(finished, key=lambda generation: (generation.prompt, generation.sample))
@@ -121,6 +126,7 @@ def stream(
     boundaries: Iterable[int] | None = None,
     stop_ids: Iterable[int] | None = None,
     trace: Trace | None = None,
+    meter: RunMeter | None = None,
     token_callback: TokenCallback | None = None,
 ) -> Iterator[Generation]:
     """As `generate`, yielding each sample when it is finished; waiting requests take finished rows' places."""
@@ -136,6 +142,7 @@ def stream(
         mode=mode,
         residency=residency,
         trace=trace,
+        meter=meter,
         token_callback=token_callback,
     )
     requests = list(_requests(tokenizer, prompts, samples, max_new_tokens, seed, seeds))

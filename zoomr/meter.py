@@ -1,13 +1,53 @@
-"""Budgets in tokens, and the paper's analytic memory model."""
+"""The meter of a run, budgets in tokens, and the paper's analytic memory model."""
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import Any
 
 from zoomr.runs import UserError
 
 UNITS = {"KB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
+
+
+@dataclass
+class RunMeter:
+    """What a run of `generate` cost, all rows together; pass one as `meter=` and read it afterwards.
+
+    Attributes
+    ----------
+    prefill_tokens, decode_tokens : int
+        Prompt tokens run through the model, and tokens made by decoding steps.
+    prefill_seconds, decode_seconds, refresh_seconds : float
+        Refreshes (votes, moves, evictions) are a part of decoding.
+    device_kv_bytes, host_kv_bytes : int
+        Largest bytes of the storages that hold KVs, by tier.
+    """
+
+    prefill_tokens: int = 0
+    prefill_seconds: float = 0.0
+    decode_tokens: int = 0
+    decode_seconds: float = 0.0
+    refresh_seconds: float = 0.0
+    device_kv_bytes: int = 0
+    host_kv_bytes: int = 0
+
+    def held(self, tensors: dict[str, list[Any]]) -> None:
+        """Note the KV tensors of a store, by tier."""
+        sizes = {tier: sum(tensor.untyped_storage().nbytes() for tensor in held) for tier, held in tensors.items()}
+        self.device_kv_bytes = max(self.device_kv_bytes, sizes["device"])
+        self.host_kv_bytes = max(self.host_kv_bytes, sizes["host"])
+
+    @property
+    def decode_tokens_per_s(self) -> float:
+        """Tokens made by decoding steps, a second of these."""
+        return self.decode_tokens / self.decode_seconds if self.decode_seconds else 0.0
+
+    @property
+    def refresh_share(self) -> float:
+        """Share of the decoding time that refreshes took."""
+        return self.refresh_seconds / self.decode_seconds if self.decode_seconds else 0.0
 
 
 def resolve_budget(

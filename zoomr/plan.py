@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from zoomr.meter import RunMeter
 from zoomr.policies import Needs, Policy
 from zoomr.runs import UserError
 from zoomr.stores import LayerwiseStore, MaskStore, SlotEvictStore, SlotStore, Store, StoreSize, group_counts
@@ -27,6 +28,7 @@ class Plan:
     mode: Mode = "gather"
     residency: Residency = "active"
     trace: Trace | None = None
+    meter: RunMeter | None = None
     token_callback: TokenCallback | None = None
 
 

@@ -53,6 +53,7 @@ class Prefiller:
 
     def __init__(self, model: Any, attention: bool, history: int):
         self.model, self.attention, self.history = model, attention, history
+        self.tokens = 0  # prompt tokens run through the model
         self._kept: tuple[int, Prefilled] | None = None
 
     def __call__(self, requests: list[Request]) -> list[Prefilled]:
@@ -68,6 +69,7 @@ class Prefiller:
     def _forward(self, prompts: list[list[int]]) -> list[Prefilled]:
         device = self.model.device
         length = max(map(len, prompts))
+        self.tokens += sum(map(len, prompts))
         pads = [length - len(prompt) for prompt in prompts]
         ids = torch.tensor([[0] * pad + prompt for pad, prompt in zip(pads, prompts, strict=True)], device=device)
         starts = torch.tensor(pads, device=device)[:, None]

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from tests.zoomr.tiny import BEGIN, BOUNDARIES, CLOSE, END, EOS, PAD, STOP, make_model, policies, prompt_of
-from zoomr import Full, StreamingLLM, ZoomR, decode, generate, stream
+from zoomr import Full, RunMeter, StreamingLLM, ZoomR, decode, generate, stream
 from zoomr.runs import UserError
 
 PROMPTS = [prompt_of(seed, length) for seed, length in enumerate((31, 32, 33, 65))]
@@ -109,6 +109,17 @@ def test_callbacks_stream_every_token(model, tokenizer):
         token_callback=lambda prompt, sample, token: seen.setdefault((prompt, sample), []).append(token),
     )
     assert seen == {(one.prompt, one.sample): one.token_ids for one in found}
+
+
+def test_the_run_meter_counts_tokens_and_bytes(model, tokenizer):
+    meter = RunMeter()
+    settings = {"policy": ZoomR(window=8), "max_new_tokens": 30, "stop_ids": [], "batch_size": 3}
+    found = generate(model, tokenizer, PROMPTS, samples=2, temperature=1.0, meter=meter, **settings)
+    assert meter.prefill_tokens == sum(map(len, PROMPTS))
+    assert meter.decode_tokens == sum(len(one.token_ids) - 1 for one in found)
+    assert 0 < meter.refresh_seconds < meter.decode_seconds and meter.decode_tokens_per_s > 0
+    assert meter.device_kv_bytes == 3 * 256 * 2 * 2 * 2 * 8 * 4  # one block of slots for three rows
+    assert meter.host_kv_bytes % (256 * 2 * 2 * 2 * 8 * 4) == 0
 
 
 @pytest.mark.parametrize("length", [1, 2])
