@@ -23,6 +23,7 @@ import transformers
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from zoomr.batch import Batch
+from zoomr.bench_figure import draw, slopes
 from zoomr.compat import CACHE_KWARG, DynamicCache, kv_shape, layer_tensors
 from zoomr.plan import Plan, Residency
 from zoomr.policies import Full, Policy, ZoomR
@@ -204,11 +205,13 @@ def main() -> None:
         "peak_memory_reason": "only CUDA counts its allocations: python -m zoomr.bench_gpu",
         "processor": platform.processor() or platform.machine(),
         "versions": {"torch": torch.__version__, "transformers": transformers.__version__},
+        "slopes": slopes(rows),
         "cells": rows,
     }
     options.out.parent.mkdir(parents=True, exist_ok=True)
     write_atomic(options.out, json.dumps(report, indent=1) + "\n")
-    print(f"-> {options.out}")
+    draw(rows, options.out.with_suffix(".svg"))
+    print(f"-> {options.out} and {options.out.with_suffix('.svg')}")
 
 
 if __name__ == "__main__":
