@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
@@ -23,11 +24,19 @@ def one(gold: str, text: str, pool: SymbolicPool, **options) -> Grade:
     return next(grade([Case(gold, text, **options)], pool))
 
 
-def test_statuses(pool):
+@pytest.fixture(scope="module")
+def hasty():
+    """A pool whose limit is one second."""
+    with SymbolicPool(workers=1, seconds=1, mebibytes=1024) as running:
+        list(running.verdicts([("x+1", "1+x")]))
+        yield running
+
+
+def test_statuses(pool, hasty):
     assert one("7", r"\boxed{7}", pool).status == "correct"
     assert one("7", r"\boxed{8}", pool).status == "wrong"
     assert one("7", "seven", pool) == Grade("unparsed", None, "no \\boxed")
-    assert one("\\sqrt{2}", r"\boxed{2^{3^{4^{5^{6}}}}}", pool).status == "grader_error"
+    assert one("\\sqrt{2}", r"\boxed{2^{3^{4^{5^{6}}}}}", hasty).status == "grader_error"
 
 
 def test_e13_a_generation_that_was_cut_is_truncated_whatever_it_holds(pool):
@@ -54,12 +63,10 @@ def test_e01_threads_get_the_same_verdict(pool):
     ],
     ids=["nested logarithms", "tower", "factorial", "braces", "brackets"],
 )
-def test_e02_e03_a_hostile_answer_costs_its_limit_and_the_next_is_graded(answer):
-    with SymbolicPool(workers=1, seconds=1, mebibytes=1024) as small:
-        list(small.verdicts([("x+1", "1+x")]))
-        begin = time.perf_counter()
-        hostile, honest = small.verdicts([("\\sqrt{2}", answer), ("\\sqrt{2}", "\\frac{2}{\\sqrt{2}}")])
-        assert time.perf_counter() - begin < 2 * worker.WALL_FACTOR
+def test_e02_e03_a_hostile_answer_costs_its_limit_and_the_next_is_graded(answer, hasty):
+    begin = time.perf_counter()
+    hostile, honest = hasty.verdicts([("\\sqrt{2}", answer), ("\\sqrt{2}", "\\frac{2}{\\sqrt{2}}")])
+    assert time.perf_counter() - begin < 2 * worker.WALL_FACTOR
     assert hostile.equal is not True
     assert honest == Verdict(True)
 
@@ -131,13 +138,19 @@ def test_public_cases_agree_except_those_listed(pool):
 
 
 @pytest.mark.parametrize(("name", "kind"), [("math500", "math"), ("aime2025", "integer"), ("aime2024", "integer")])
-def test_all_golds_are_correct_against_themselves_in_time(name, kind, pool):
+def test_all_golds_are_correct_against_themselves(name, kind, pool):
     golds = [row["answer"] for row in json_lines(data_file(f"{name}.jsonl"))]
-    begin = time.perf_counter()
     assert failing_golds(golds, kind, pool) == []
-    if kind == "math":
-        assert all(verdict.equal for verdict in pool.verdicts((gold, gold) for gold in golds))
-    assert time.perf_counter() - begin < 60
+
+
+def test_500_symbolic_gradings_take_less_than_a_minute_of_two_cores():
+    """Counted in processor time, since a busy machine does not matter; the golds are read as expressions."""
+    golds = [row["answer"] for row in json_lines(data_file("math500.jsonl"))]
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    with SymbolicPool(workers=2, seconds=5, mebibytes=1024) as own:
+        assert all(verdict.equal for verdict in own.verdicts((gold, gold) for gold in golds))
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 2 * 60
 
 
 def test_recorded_traces_score_as_a_person_would(pool):
