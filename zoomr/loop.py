@@ -10,7 +10,7 @@ from zoomr.meter import RunMeter
 from zoomr.plan import Mode, Plan, Residency, TokenCallback
 from zoomr.policies import Policy
 from zoomr.results import Generation
-from zoomr.rows import Request
+from zoomr.rows import Request, derived_seed
 from zoomr.runs import UserError
 from zoomr.sampling import Sampler, Sampling
 from zoomr.segments import boundary_table, delimiter_ids
@@ -173,7 +173,7 @@ def _requests(
             raise UserError(f"prompts: number {index} has no tokens")
         for sample in range(samples):
             number = index * samples + sample
-            own = seeds[number] if seeds is not None else seed * 1_000_003 + number
+            own = seeds[number] if seeds is not None else derived_seed(seed, number)
             yield Request(index, sample, own, ids, limit, is_last_sample=sample == samples - 1)
 
 

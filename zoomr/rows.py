@@ -11,6 +11,11 @@ from zoomr.segments import SegmentTracker
 KINDS = ("prompt", "window", "zoomed", "summary", "other")
 
 
+def derived_seed(seed: int, number: int) -> int:
+    """A seed of its own for the `number`-th of what a seed stands for, in the range that torch takes."""
+    return (seed * 1_000_003 + number) % 2**63
+
+
 @dataclass(frozen=True)
 class Request:
     """One sample to make, of at most `limit` tokens."""

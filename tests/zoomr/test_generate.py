@@ -47,6 +47,13 @@ def test_a_sample_depends_on_its_seed_alone(model, tokenizer):
     assert len({tuple(one.token_ids) for one in together}) > 6
 
 
+@pytest.mark.parametrize("name", ["random_zoom", "random_attention"])
+def test_large_seeds_are_seeds(model, tokenizer, name):
+    settings = {"policy": policies()[name], "max_new_tokens": 40, "temperature": 1.0, "stop_ids": []}
+    one, other = generate(model, tokenizer, PROMPTS[:1], samples=2, seeds=[2**62, 2**63 - 1], **settings)
+    assert one.token_ids != other.token_ids
+
+
 def test_waiting_requests_take_the_places_of_finished_rows(model, tokenizer):
     settings = {"policy": ZoomR(window=8), "max_new_tokens": 60, "temperature": 1.0, "stop_ids": [STOP, EOS, 20, 21]}
     calls = []

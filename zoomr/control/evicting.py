@@ -9,7 +9,7 @@ from torch import Tensor
 
 from zoomr.observers import Shift, StepObserver
 from zoomr.policies.base import Evicting, SlotView, lowest_slots
-from zoomr.rows import Row
+from zoomr.rows import Row, derived_seed
 from zoomr.stores import EvictStore
 
 COUNT_EVERY = 32  # evictions between two counts of the prompt tokens that are left
@@ -84,7 +84,7 @@ class EvictionControl:
             last=torch.tensor(last, device=self.device)[None, :, None, None],
             prompt=torch.tensor([row.prompt for row in rows], device=self.device)[None, :, None, None],
             held=rows[0].held,
-            seeds=[row.request.seed * 1_000_003 + row.refreshes for row in rows],
+            seeds=[derived_seed(row.request.seed, row.refreshes) for row in rows],
             ledger=ledger,
             history=None if history is None else history.of(indices, min(last) + 1),
             scaling=self.observer.scaling,

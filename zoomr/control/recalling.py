@@ -12,7 +12,7 @@ from zoomr.compat import KVShape
 from zoomr.observers import StepObserver
 from zoomr.policies.base import Needs, Recalling, RefreshView
 from zoomr.rotary import unrotated_mean
-from zoomr.rows import Row
+from zoomr.rows import Row, derived_seed
 from zoomr.selection import label_positions, mean_key
 from zoomr.stores import RecallStore
 from zoomr.trace import Refresh, Trace
@@ -116,7 +116,7 @@ class RecallControl:
             queries=self.observer.stacked_queries(indices) if asked else None,
             means=self.bank.of(indices, summaries) if asked else None,
             scaling=self.observer.scaling,
-            seeds=[row.request.seed * 1_000_003 + row.refreshes for row in chosen],
+            seeds=[derived_seed(row.request.seed, row.refreshes) for row in chosen],
             keys=lambda: self.store.all_keys(indices, max(last) + 1),
         )
 
