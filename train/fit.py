@@ -15,6 +15,7 @@ from train.collate import RightPadding
 from train.lora import Lora, adapt, finish_adapter
 from train.preflight import check_rows, describe, legible
 from train.ranks import from_first, rank, world_size
+from train.rehearsal import Rehearsal
 from train.tracking import Tracking
 from train.watch import Watch
 from zoomr.loading import load
@@ -68,6 +69,8 @@ def fit(config: dict[str, Any], data: Path, directory: Path) -> dict[str, Any]:
         tracking = Tracking(**{name: value for name, value in config["tracker"].items() if name != "_target_"})
         tracker = tracking.start(directory, "sft", config, step=step_of(checkpoint))
         with tracker:
+            if world_size() == 1:
+                trainer.add_callback(Rehearsal(train, facts.tokens * sft["epochs"]))
             if validation and sft["adherence"]["problems"] and not trainer.is_fsdp_enabled:
                 trainer.add_callback(Adherence(tracker, tokenizer, validation, **sft["adherence"]))
             trainer.add_callback(Watch(tracker, batches, step_of(checkpoint)))

@@ -81,5 +81,6 @@ class Watch(TrainerCallback):
 def memory() -> int:
     """Peak bytes of the GPU's allocator, or of the process where there is no GPU."""
     if torch.cuda.is_available():
+        torch.cuda.synchronize()
         return torch.cuda.max_memory_allocated()
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

@@ -47,6 +47,17 @@ def write_build(directory, train, validation, model="tiny"):
 class Workshop:
     """Base model, built rows and configuration below one directory."""
 
+    # Whatever the default preset says.
+    paper = (
+        "sft.batch_size=1",
+        "sft.accumulation=4",
+        "sft.learning_rate=1e-4",
+        "sft.max_length=16384",
+        "sft.evaluate_every=0.1",
+        "sft.sampling=random",
+        "lora.dropout=0.05",
+    )
+
     def __init__(self, root, template=R1, **model):
         self.root, self.base, self.data = root, root / "base", root / "build"
         save_base(self.base, template=template, **model)
@@ -59,6 +70,7 @@ class Workshop:
             f"model.path={self.base}",
             "model.name=tiny",
             f"sft.data={self.data}",
+            *self.paper,
             "sft.bf16=false",
             "sft.gradient_checkpointing=false",
             "sft.log_every=1",

@@ -15,6 +15,7 @@ from train.fit import fit, make_trainer
 from train.lora import Lora, adapt
 from train.tracking import read_figures
 from zoomr.loading import DELIMITERS, load, load_tokenizer
+from zoomr.runs import UserError
 
 
 def trained(workshop, directory, *overrides):
@@ -89,13 +90,8 @@ def test_t16_accumulation_does_not_change_the_step(workshop, tmp_path):
 
 @pytest.mark.parametrize("stop", [1, 4])
 def test_t17_t18_a_killed_run_goes_on_to_the_same_adapter(workshops, tmp_path, stop, monkeypatch):
-    options = (
-        "sft.save_every=1",
-        "sft.evaluate_every=2",
-        "sft.learning_rate=1e-2",
-        "lora.dropout=0.2",
-        "sft.max_steps=7",
-    )
+    often = ("sft.save_every=1", "sft.evaluate_every=3")
+    options = (*often, "sft.learning_rate=1e-2", "lora.dropout=0.2", "sft.max_steps=6")
     whole, counts = trained(workshops, tmp_path / "whole", *options)
 
     killed = tmp_path / "killed"
@@ -206,6 +202,24 @@ def test_adherence_is_tracked_and_does_not_disturb_the_training(workshop, tmp_pa
     figures = [row for row in read_figures(tmp_path / "watched") if "eval/balanced" in row]
     assert [row["eval/step"] for row in figures] == [1, 2]
     assert all(0 <= row["eval/balanced"] <= 1 and 0 < row["eval/length"] <= 8 for row in figures)
+
+
+def test_t21_lack_of_memory_names_the_settings_to_lower(workshop, tmp_path, monkeypatch):
+    def exhaust(*_):
+        raise torch.OutOfMemoryError
+
+    monkeypatch.setattr("train.rehearsal.RightPadding.__call__", exhaust)
+    with pytest.raises(UserError, match="sft.batch_size=1, sft.gradient_checkpointing=False and sft.max_length=16384"):
+        trained(workshop, tmp_path)
+
+
+def test_t21_the_rehearsal_leaves_no_trace(workshop, tmp_path, monkeypatch, capsys):
+    options = ("sft.max_steps=2", "lora.dropout=0.2", "sft.warmup=0")
+    rehearsed, _ = trained(workshop, tmp_path / "a", *options)
+    assert "the longest batch, (1, 179) tokens" in capsys.readouterr().out
+    monkeypatch.setattr("train.rehearsal.Rehearsal.on_train_begin", lambda *_, **__: None)
+    plain, _ = trained(workshop, tmp_path / "b", *options)
+    assert_same(rehearsed, plain, 0)
 
 
 def test_gradient_checkpointing_trains_the_same_adapter(workshop, tmp_path):
