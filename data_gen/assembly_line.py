@@ -49,14 +49,14 @@ class AssemblyLine:
         self.leave_missing = leave_missing
 
     def run(
-        self, traces: Iterable[Trace], summaries_path: Path, directory: Path, splits: Sequence[str]
+        self, traces: Iterable[Trace], total: int, summaries_path: Path, directory: Path, splits: Sequence[str]
     ) -> dict[str, Any]:
-        """Write `<split>/` and `<split>.jsonl` for every split; return the counts."""
+        """Write `<split>/` and `<split>.jsonl` for every split of the `total` traces; return the counts."""
         with ExitStack() as stack:
             summaries = stack.enter_context(closing(Summaries(summaries_path)))
             writers = {split: stack.enter_context(DatasetWriter(directory / split)) for split in splits}
             texts = {split: stack.enter_context(open(directory / f"{split}.jsonl", "w")) for split in splits}
-            for trace in progress(traces, unit="trace", description="build"):
+            for trace in progress(traces, total=total, unit="trace", description="build"):
                 found = summaries.of(trace.id, len(trace.paragraphs))
                 try:
                     text, row = self.assemble(trace, found)

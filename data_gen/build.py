@@ -82,7 +82,8 @@ def build(cfg: DictConfig) -> None:
         rows = itertools.islice(read_rows(prepared / "traces.jsonl"), cfg.limit)
         return (Trace(**row) for row in rows)
 
-    counts = line.run(traces(), summarised / "summaries.jsonl", run.dir, SPLITS)
+    total = read_manifest(prepared)["counts"]["traces"]
+    counts = line.run(traces(), min(total, cfg.limit or total), summarised / "summaries.jsonl", run.dir, SPLITS)
     if counts["rows"]["train"] == 0:
         reasons = ", ".join(f"{number} {reason}" for reason, number in validation.dropped.most_common())
         raise UserError(f"build.traces={setup.traces}: no row is left to train on ({reasons or 'no traces'}).")

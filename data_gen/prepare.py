@@ -57,7 +57,8 @@ def prepare(cfg: DictConfig) -> None:
         raise UserError(f"dataset.path: none of the rows is a usable trace ({reasons}).")
 
     def rows() -> Iterator[dict[str, Any]]:
-        for trace in progress(itertools.chain(first, found), total=cfg.limit, unit="trace", description="prepare"):
+        total = min((number for number in (source.count, cfg.limit) if number is not None), default=None)
+        for trace in progress(itertools.chain(first, found), total=total, unit="trace", description="prepare"):
             statistics.add(_blank_line_pieces(trace), trace.paragraphs)
             yield trace.row()
 

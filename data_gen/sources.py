@@ -22,10 +22,13 @@ class Source(Protocol):
         The local file that they come from.
     commit : str or None
         Commit of the hub's dataset, known once its rows are read.
+    count : int or None
+        Number of rows, known once they are read.
     """
 
     file: Path | None
     commit: str | None
+    count: int | None
 
     def rows(self) -> Iterable[Row]:
         """Iterate over the rows, one in memory at a time."""
@@ -46,12 +49,15 @@ class Published:
         Split on the hub.
     commit : str or None
         What `revision` was when the rows were read from the hub.
+    count : int or None
+        Number of rows, once they are read.
     """
 
     path: str | None
     revision: str | None = None
     split: str = "train"
     commit: str | None = field(default=None, init=False)
+    count: int | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         if self.path is None:
@@ -76,8 +82,10 @@ class Published:
         elif not self.file.is_file():
             raise UserError(f"dataset.path={self.path} does not exist.")
         elif self.file.suffix == ".parquet":
-            yield from parquet_rows(self.file)
+            yield from self._parquet_rows(self.file)
         elif self.file.suffix in FILE_TYPES:
+            with open(self.file, "rb") as file:
+                self.count = sum(1 for line in file)
             try:
                 yield from read_rows(self.file)
             except ValueError as error:
@@ -99,21 +107,22 @@ class Published:
                 "dataset.path=traces.jsonl."
             ) from error
         self.commit = commit_of(dataset.info.download_checksums or {})
+        self.count = len(dataset)
         yield from dataset
+
+    def _parquet_rows(self, path: Path) -> Iterator[Row]:
+        import pyarrow.parquet
+
+        table = pyarrow.parquet.ParquetFile(path)
+        self.count = table.metadata.num_rows
+        for batch in table.iter_batches(batch_size=256):
+            yield from batch.to_pylist()
 
 
 def commit_of(files: Iterable[str]) -> str | None:
     """Return the commit in the hub addresses of a dataset's files, `hf://datasets/owner/name@commit/file`."""
     found = (re.search(r"@([0-9a-f]{40})/", name) for name in files)
     return next((match.group(1) for match in found if match), None)
-
-
-def parquet_rows(path: Path) -> Iterator[Row]:
-    """Iterate over the rows of a Parquet file, a batch in memory at a time."""
-    import pyarrow.parquet
-
-    for batch in pyarrow.parquet.ParquetFile(path).iter_batches(batch_size=256):
-        yield from batch.to_pylist()
 
 
 @dataclass(frozen=True)
@@ -136,6 +145,11 @@ class Ledger:
     seed: int = 0
     file: None = None
     commit: None = None
+
+    @property
+    def count(self) -> int:
+        """Number of rows of both splits."""
+        return self.train + self.validation
 
     def rows(self) -> Iterator[Row]:
         """Iterate over the rows of both splits."""
