@@ -59,7 +59,9 @@ def find_checkpoint(cfg: DictConfig) -> Checkpoint:
     name, dtype = cfg.model.name, cfg.model.get("dtype")
     if cfg.checkpoint == "base":
         settings = {"name": name, "checkpoint": "base", "revision": cfg.model.revision, "dtype": dtype}
-        return Checkpoint(cfg.model.path, settings, {}, cfg.model.revision, dtype)
+        local = Path(cfg.model.path)
+        inputs = {"checkpoint": local} if local.is_dir() else {}  # a hub id is identified by its revision
+        return Checkpoint(cfg.model.path, settings, inputs, cfg.model.revision, dtype)
     run = resolve_run(cfg.checkpoint, setting="checkpoint", command="python -m train.export")
     settings = {"name": name, "checkpoint": "export", "revision": None, "dtype": dtype}
     return Checkpoint(str(run / "merged"), settings, {"checkpoint": run}, None, dtype)

@@ -123,6 +123,13 @@ def test_batch_size_and_device_do_not_make_another_cell(config, tmp_path, monkey
     assert run(monkeypatch, config(batch_size=1, device="cpu")) == []
 
 
+def test_a_base_model_that_changed_makes_another_cell(config, tmp_path, monkeypatch):
+    run(monkeypatch, config())
+    (tmp_path / "base" / "model.safetensors").write_bytes(b"trained again")
+    assert len(run(monkeypatch, config())) == 12
+    assert len(cells(tmp_path)) == 2
+
+
 def test_shards_together_are_the_whole_cell(config, tmp_path, monkeypatch):
     run(monkeypatch, config())
     (whole,) = cells(tmp_path)
