@@ -7,8 +7,9 @@ sees a summary.
 """
 
 import argparse
+import math
 import time
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import torch
@@ -25,6 +26,14 @@ from zoomr.runs import progress
 
 
 @dataclass(frozen=True)
+class Round:
+    """One round of training: a learning rate, and what is taught."""
+
+    learning_rate: float
+    curriculum: Curriculum
+
+
+@dataclass(frozen=True)
 class Recipe:
     """Everything that shapes the base model."""
 
@@ -34,11 +43,13 @@ class Recipe:
     heads: int = 4
     kv_heads: int = 2
     init_std: float = 0.05
-    learning_rate: float = 3e-3
     warmup: int = 50
     hint_weight: float = 0.3
     seed: int = 0
-    curriculum: Curriculum = field(default_factory=Curriculum)
+    rounds: tuple[Round, ...] = (
+        Round(3e-3, Curriculum()),
+        Round(1.5e-3, Curriculum(induction_steps=0, recall_steps=0, ledger_steps=1100)),
+    )
 
 
 class Hints(torch.nn.Module):
@@ -80,18 +91,21 @@ def new_model(recipe: Recipe, tokenizer: PreTrainedTokenizerFast) -> LlamaForCau
 
 
 def train(recipe: Recipe, tokenizer: PreTrainedTokenizerFast) -> LlamaForCausalLM:
-    """Train from nothing; the learning rate warms up, holds through the drills, then falls to a twentieth."""
+    """Train from nothing, round by round, each with an optimizer and problems of its own."""
     torch.manual_seed(recipe.seed)
     model = new_model(recipe, tokenizer)
     hints = Hints(recipe.width, len(tokenizer))
-    plan = recipe.curriculum
-    lessons = Lessons(plan, tokenizer, recipe.seed)
+    for number, part in enumerate(recipe.rounds):
+        teach(model, hints, recipe, part, Lessons(part.curriculum, tokenizer, recipe.seed + number))
+    return model.eval()
+
+
+def teach(model: LlamaForCausalLM, hints: Hints, recipe: Recipe, part: Round, lessons: Lessons) -> None:
+    """Run one round of training in place."""
+    plan = part.curriculum
     parameters = [*model.parameters(), *hints.parameters()]
-    optimizer = torch.optim.AdamW(parameters, lr=recipe.learning_rate, betas=(0.9, 0.98), weight_decay=0.01)
-    warmup = torch.optim.lr_scheduler.LinearLR(optimizer, 0.02, 1.0, recipe.warmup)
-    hold = torch.optim.lr_scheduler.ConstantLR(optimizer, 1.0)
-    cosine = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, plan.ledger_steps, recipe.learning_rate / 20)
-    schedule = torch.optim.lr_scheduler.SequentialLR(optimizer, [warmup, hold, cosine], [recipe.warmup, plan.drills])
+    optimizer = torch.optim.AdamW(parameters, lr=part.learning_rate, betas=(0.9, 0.98), weight_decay=0.01)
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: rate_factor(step, recipe.warmup, plan))
     bar = progress(range(plan.steps), unit="step", description="base")
     for step in bar:
         ids, labels = lessons.batch(step)
@@ -109,7 +123,13 @@ def train(recipe: Recipe, tokenizer: PreTrainedTokenizerFast) -> LlamaForCausalL
             known = targets != IGNORE
             accuracy = (logits.argmax(-1) == targets)[known].float().mean()
             bar.set_postfix(loss=f"{loss.item():.3f}", accuracy=f"{accuracy.item():.4f}")
-    return model.eval()
+
+
+def rate_factor(step: int, warmup: int, plan: Curriculum) -> float:
+    """Share of the learning rate at a step: it warms up, holds through the drills, then falls to a twentieth."""
+    fallen = max(0, step - plan.drills) / plan.ledger_steps
+    cosine = 0.05 + 0.95 * (1 + math.cos(math.pi * fallen)) / 2
+    return min(1.0, 0.02 + 0.98 * step / warmup) * cosine
 
 
 def answer_accuracy(model: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast, size: int, count: int) -> float:
@@ -133,7 +153,7 @@ def main() -> None:
     minutes = (time.monotonic() - started) / 60
     model.save_pretrained(options.out)
     tokenizer.save_pretrained(options.out)
-    lengths = recipe.curriculum.lengths
+    lengths = recipe.rounds[0].curriculum.lengths
     accuracy = {size: answer_accuracy(model, tokenizer, size, options.problems) for size in lengths}
     write_card(options.out, asdict(recipe), model.num_parameters(), minutes, options.problems, accuracy)
     print(f"-> {options.out}   next: make reproduce")

@@ -49,7 +49,11 @@ def write_card(
 
 def page(facts: dict[str, Any]) -> str:
     """Return the card as Markdown."""
-    recipe, plan = facts["recipe"], facts["recipe"]["curriculum"]
+    recipe = facts["recipe"]
+    parts = [
+        ", ".join(f"{part['curriculum'][f'{kind}_steps']} of {kind}" for kind in ("induction", "recall", "ledger"))
+        for part in recipe["rounds"]
+    ]
     rows = "\n".join(f"| {size} | {100 * share:.0f} |" for size, share in facts["accuracy_by_entries"].items())
     return f"""# Base model of the micro preset
 
@@ -58,8 +62,8 @@ A Llama of {facts["parameters"]:,} parameters ({recipe["layers"]} layers, width 
 ([the world](../../data_gen/ledger/world.py)) step by step. It has never seen a summary.
 
 Made by `{facts["command"]}` with seed {recipe["seed"]}, in {facts["minutes"]} minutes on two CPU cores:
-{plan["induction_steps"]} steps of induction, {plan["recall_steps"]} of recall, {plan["ledger_steps"]} of ledgers
-([lessons](../lessons.py)). [training.json](training.json) has the whole recipe, hashes and versions.
+in steps: {"; then ".join(parts)} ([lessons](../lessons.py)).
+[training.json](training.json) has the whole recipe, hashes and versions.
 
 Right answers, greedy and free-running with the full cache, {facts["problems_a_length"]} validation problems a length:
 
