@@ -1,9 +1,13 @@
 """Bad command lines: exit code 2, one clear sentence first, no traceback."""
 
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+
+ROOT = Path(__file__).parents[2]
 
 CASES = {
     "method.cc=3": "Unknown setting method.cc.",
@@ -36,7 +40,8 @@ def run(tmp_path, *overrides):
     script = tmp_path / "job.py"
     script.write_text(JOB)
     command = [sys.executable, str(script), f"paths.root={tmp_path}", *overrides]
-    return subprocess.run(command, capture_output=True, text=True)
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    return subprocess.run(command, capture_output=True, text=True, env=environment)
 
 
 @pytest.mark.parametrize(("override", "sentence"), CASES.items())
