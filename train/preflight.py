@@ -106,7 +106,7 @@ def legible(row: dict[str, Any], tokenizer: PreTrainedTokenizerBase, edge: int =
     """
     first = next(i for i, label in enumerate(row["labels"]) if label != IGNORED)
     parts = row["input_ids"][:first], row["input_ids"][first:]
-    prompt, answer = (_shorten(tokenizer.decode(ids), edge) for ids in parts)
+    prompt, answer = (_shorten(str(tokenizer.decode(ids)), edge) for ids in parts)
     last = ", ".join(repr(tokenizer.decode([token])) for token in row["input_ids"][-5:])
     text = f"{DIM}{prompt}{PLAIN}{GREEN}{answer}{PLAIN}" if colour else f"{prompt}[{answer}]"
     return f"{text}\nends with {last}"
