@@ -37,7 +37,7 @@ def prepare(cfg: DictConfig) -> None:
         stage="prepare",
         label=cfg.dataset.name,
         settings=settings,
-        inputs={"dataset.path": source.file} if source.file else {},
+        inputs=source.inputs,
         config=config,
         next_command=f"python -m data_gen.summarize preset={cfg.preset.name}",
     )

@@ -20,6 +20,8 @@ class Source(Protocol):
     ----------
     file : Path or None
         The local file that they come from.
+    inputs : dict of str to Path
+        Files whose content decides what the rows are.
     commit : str or None
         Commit of the hub's dataset, known once its rows are read.
     count : int or None
@@ -27,6 +29,7 @@ class Source(Protocol):
     """
 
     file: Path | None
+    inputs: dict[str, Path]
     commit: str | None
     count: int | None
 
@@ -62,6 +65,11 @@ class Published:
     def __post_init__(self) -> None:
         if self.path is None:
             raise UserError("dataset.path is not set: give a JSON Lines or Parquet file, or a hub id.")
+
+    @property
+    def inputs(self) -> dict[str, Path]:
+        """The local file, if there is one; the hub's content is known by its commit."""
+        return {"dataset.path": self.file} if self.file else {}
 
     @property
     def file(self) -> Path | None:
@@ -145,6 +153,11 @@ class Ledger:
     seed: int = 0
     file: None = None
     commit: None = None
+
+    @property
+    def inputs(self) -> dict[str, Path]:
+        """The world itself: other rules make other rows."""
+        return {"world": Path(__file__).parent / "ledger" / "world.py"}
 
     @property
     def count(self) -> int:

@@ -1,14 +1,11 @@
 """The append-only store of replies: written in batches, read back by id."""
 
-import errno
 import json
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from zoomr.runs import AppendLog
-from zoomr.runs.files import full_disk
 
 ID_FIELD = b'{"id": "'
 
@@ -43,28 +40,11 @@ class ReplyStore(AppendLog):
                 yield row_id(line), offset
                 offset += len(line)
 
-    def extend(self, rows: list[dict[str, Any]]) -> None:
-        """Append rows with one write and one wait for the disk, which is what makes thousands a second possible.
-
-        Raises
-        ------
-        UserError
-            If the disk is full; the file keeps its whole rows.
-        """
-        lines = [json.dumps(row, ensure_ascii=False).encode() + b"\n" for row in rows]
-        data = memoryview(b"".join(lines))
-        try:
-            while data:
-                data = data[self._file.write(data) :]
-            os.fsync(self._file.fileno())
-        except OSError as error:
-            self._file.truncate(self._size)
-            if error.errno == errno.ENOSPC:
-                raise full_disk(self.path) from error
-            raise
-        for row, line in zip(rows, lines, strict=True):
-            self.offsets[row["id"]] = self._size
-            self._size += len(line)
+    def extend(self, rows: list[dict[str, Any]]) -> list[int]:
+        """See `AppendLog.extend`; one write and one wait for many rows is what makes thousands a second possible."""
+        starts = super().extend(rows)
+        self.offsets.update(zip((row["id"] for row in rows), starts, strict=True))
+        return starts
 
     def read(self, wanted: Iterator[str]) -> Iterator[dict[str, Any]]:
         """Yield the rows of the given ids that are in the store, in the order of the ids."""

@@ -56,10 +56,11 @@ class Lessons:
     def __init__(self, curriculum: Curriculum, tokenizer: PreTrainedTokenizerFast, seed: int) -> None:
         self.curriculum, self.tokenizer, self.seed = curriculum, tokenizer, seed
         self.rng = random.Random(f"lessons {seed}")
-        self.digits = [tokenizer.convert_tokens_to_ids(str(digit)) for digit in range(10)]
-        self.names = [tokenizer.convert_tokens_to_ids(f" {name}{colon}") for name in NAMES for colon in ("", ":")]
-        self.labels = [tokenizer.convert_tokens_to_ids(f" {label}") for label in LABELS]
-        self.stop = tokenizer.convert_tokens_to_ids(".")
+        vocabulary = tokenizer.get_vocab()
+        self.digits = [vocabulary[str(digit)] for digit in range(10)]
+        self.names = [vocabulary[f" {name}{colon}"] for name in NAMES for colon in ("", ":")]
+        self.labels = [vocabulary[f" {label}"] for label in LABELS]
+        self.stop = vocabulary["."]
         self.ledgers_drawn = 0
 
     def batch(self, step: int) -> Batch:

@@ -1,6 +1,7 @@
 """An append-only JSON Lines file with a key: what is in it is finished, what is not is still to do."""
 
 import errno
+import itertools
 import json
 import os
 from collections.abc import Iterator
@@ -46,25 +47,36 @@ class AppendLog:
         return end
 
     def append(self, row: dict[str, Any]) -> None:
-        """Write one row and wait until it is on the disk.
+        """Write one row and wait until it is on the disk; see `extend`."""
+        self.extend([row])
+
+    def extend(self, rows: list[dict[str, Any]]) -> list[int]:
+        """Write rows at once and wait until they are on the disk.
+
+        Returns
+        -------
+        list of int
+            Where in the file each row starts.
 
         Raises
         ------
         UserError
             If the disk is full; the file keeps its whole lines and can be resumed.
         """
-        line = json.dumps(row, ensure_ascii=False).encode() + b"\n"
+        lines = [json.dumps(row, ensure_ascii=False).encode() + b"\n" for row in rows]
+        data = memoryview(b"".join(lines))
         try:
-            written = 0
-            while written < len(line):
-                written += self._file.write(line[written:])
+            while data:
+                data = data[self._file.write(data) :]
             os.fsync(self._file.fileno())
         except OSError as error:
             self._file.truncate(self._size)
             if error.errno == errno.ENOSPC:
                 raise full_disk(self.path) from error
             raise
-        self._size += len(line)
+        starts = list(itertools.accumulate(map(len, lines), initial=self._size))
+        self._size = starts.pop()
+        return starts
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """Iterate over the rows in the order of their appending."""
