@@ -90,12 +90,21 @@ def new_model(recipe: Recipe, tokenizer: PreTrainedTokenizerFast) -> LlamaForCau
     )
 
 
-def train(recipe: Recipe, tokenizer: PreTrainedTokenizerFast) -> LlamaForCausalLM:
-    """Train from nothing, round by round, each with an optimizer and problems of its own."""
+def train(recipe: Recipe, tokenizer: PreTrainedTokenizerFast, made: Path | None) -> LlamaForCausalLM:
+    """Train round by round, each with an optimizer and problems of its own: all from nothing, or one more of the last.
+
+    Parameters
+    ----------
+    recipe : Recipe
+    tokenizer : PreTrainedTokenizerFast
+    made : Path or None
+        A model that has been through all rounds, to be given another last one.
+    """
     torch.manual_seed(recipe.seed)
-    model = new_model(recipe, tokenizer)
+    model = LlamaForCausalLM.from_pretrained(made).train() if made else new_model(recipe, tokenizer)
     hints = Hints(recipe.width, len(tokenizer))
-    for number, part in enumerate(recipe.rounds):
+    rounds = enumerate([*recipe.rounds, recipe.rounds[-1]])
+    for number, part in list(rounds)[-1:] if made else list(rounds)[:-1]:
         teach(model, hints, recipe, part, Lessons(part.curriculum, tokenizer, recipe.seed + number))
     return model.eval()
 
@@ -146,10 +155,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=Path("train/micro_base"))
     parser.add_argument("--problems", type=int, default=100, help="validation problems of each length")
+    parser.add_argument("--go-on", type=Path, help="a model made before, to be taught one more of the last round")
     options = parser.parse_args()
     recipe, tokenizer = Recipe(), ledger_tokenizer()
     started = time.monotonic()
-    model = train(recipe, tokenizer)
+    model = train(recipe, tokenizer, options.go_on)
     minutes = (time.monotonic() - started) / 60
     model.save_pretrained(options.out)
     tokenizer.save_pretrained(options.out)

@@ -72,7 +72,7 @@ class Problem:
     def paragraphs(self) -> list[str]:
         """The reasoning: one paragraph an entry, and one that recalls the asked value."""
         asked = self.entries[self.asked]
-        recall = f"All done. The ledger asks for {asked.name}. Recall {asked.name}: {asked.name}:{asked.value:03d}."
+        recall = f"All done. What is {asked.name}? Recall {asked.name}: {asked.name}:{asked.value:03d}."
         return [*(self._work(index) for index in range(len(self.entries))), recall]
 
     def _work(self, index: int) -> str:
