@@ -13,7 +13,7 @@ export MALLOC_MMAP_THRESHOLD_ = 4294967296
 export MALLOC_TRIM_THRESHOLD_ = 17179869184
 export TOKENIZERS_PARALLELISM = false
 
-.PHONY: help env reproduce data train eval report test lint clean
+.PHONY: help env reproduce data train eval report plan bench test lint clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 12
@@ -42,6 +42,12 @@ eval: env ## generate with every method, then score
 
 report: env ## tables and figures under results/
 	$(call STAGE,eval.report)
+
+plan: env ## what a preset costs: tokens, GPU-hours, endpoint, disk
+	$(call STAGE,eval.plan)
+
+bench: env ## decoding speed against sequence length, to results/bench/
+	$(BIN)/python -m zoomr.bench
 
 test: lint ## lint, types, tests
 	$(BIN)/python -m pytest -n 2
