@@ -50,7 +50,7 @@ bench: env ## decoding speed against sequence length, to results/bench/
 	$(BIN)/python -m zoomr.bench
 
 test: lint ## lint, types, tests
-	$(BIN)/python -m pytest -n 2
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
 
 lint: env ## ruff and mypy
 	$(BIN)/ruff check
