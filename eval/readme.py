@@ -59,7 +59,7 @@ def micro_table(cells: list[dict[str, str]]) -> list[str]:
     lines = [
         "## What `make reproduce` shows",
         "",
-        f"The micro preset: {first['n_problems']} ledgers of 8 to 16 entries, greedy, a fine-tuned model of under a",
+        f"The micro preset: {first['n_problems']} ledgers of 8 to 15 entries, greedy, a fine-tuned model of under a",
         "million parameters, two CPU cores. Baselines have the KV budget that ZoomR used (mean over problems of the",
         "peak). Accuracy in per cent with a bootstrap 95% interval over problems; active tokens are what a step",
         "attends to.",

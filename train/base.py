@@ -18,7 +18,7 @@ from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from data_gen.ledger import rows
 from data_gen.ledger.tokens import ledger_tokenizer
-from train.base_card import write_card
+from train.base_card import runs_behind, this_run, write_card
 from train.lessons import IGNORE, Curriculum, Lessons
 from zoomr import Full, generate
 from zoomr.prompts import render_prompt
@@ -165,7 +165,8 @@ def main() -> None:
     tokenizer.save_pretrained(options.out)
     lengths = recipe.rounds[0].curriculum.lengths
     accuracy = {size: answer_accuracy(model, tokenizer, size, options.problems) for size in lengths}
-    write_card(options.out, asdict(recipe), model.num_parameters(), minutes, options.problems, accuracy)
+    runs = [*(runs_behind(options.go_on) if options.go_on else []), this_run(minutes)]
+    write_card(options.out, asdict(recipe), model.num_parameters(), runs, options.problems, accuracy)
     print(f"-> {options.out}   next: make reproduce")
 
 

@@ -1,18 +1,24 @@
 """The card beside the micro base model: how it was made, and how often it is right."""
 
 import json
+import shlex
+import sys
 from pathlib import Path
 from typing import Any
 
 from zoomr.runs import sha256, write_atomic
 from zoomr.runs.provenance import commit, versions
 
-COMMAND = "python -m train.base"
 GENERATORS = ("data_gen/ledger/world.py", "data_gen/ledger/tokens.py", "train/lessons.py")
 
 
 def write_card(
-    directory: Path, recipe: dict[str, Any], parameters: int, minutes: float, problems: int, accuracy: dict[int, float]
+    directory: Path,
+    recipe: dict[str, Any],
+    parameters: int,
+    runs: list[dict[str, Any]],
+    problems: int,
+    accuracy: dict[int, float],
 ) -> None:
     """Write training.json, for programs, and README.md, for people.
 
@@ -24,27 +30,35 @@ def write_card(
         Everything that shaped it, its seed and steps among them.
     parameters : int
         Number of weights.
-    minutes : float
-        Wall time of the training.
+    runs : list of dict
+        The trainings behind it in their order, as `this_run` says them.
     problems : int
         Validation problems of each length.
     accuracy : dict of int to float
         Share of right answers by number of entries.
     """
     facts = {
-        "command": COMMAND,
+        "runs": runs,
         "recipe": recipe,
         "parameters": parameters,
-        "minutes": round(minutes, 1),
         "problems_a_length": problems,
         "accuracy_by_entries": accuracy,
         "generators_sha256": {name: sha256(name) for name in GENERATORS},
         "weights_sha256": sha256(directory / "model.safetensors"),
-        "commit": commit(),
-        "versions": versions(),
     }
     write_atomic(directory / "training.json", json.dumps(facts, indent=2) + "\n")
     write_atomic(directory / "README.md", page(facts))
+
+
+def this_run(minutes: float) -> dict[str, Any]:
+    """Command, wall time, commit and versions of the training that this process did."""
+    command = shlex.join(["python", "-m", "train.base", *sys.argv[1:]])
+    return {"command": command, "minutes": round(minutes, 1), "commit": commit(), "versions": versions()}
+
+
+def runs_behind(directory: Path) -> list[dict[str, Any]]:
+    """The trainings that a model's card tells of."""
+    return json.loads((directory / "training.json").read_text())["runs"]
 
 
 def page(facts: dict[str, Any]) -> str:
@@ -54,6 +68,7 @@ def page(facts: dict[str, Any]) -> str:
         ", ".join(f"{part['curriculum'][f'{kind}_steps']} of {kind}" for kind in ("induction", "recall", "ledger"))
         for part in recipe["rounds"]
     ]
+    runs = "\n".join(f"| `{run['command']}` | {run['minutes']} | {run['commit'][:12]} |" for run in facts["runs"])
     rows = "\n".join(f"| {size} | {100 * share:.0f} |" for size, share in facts["accuracy_by_entries"].items())
     return f"""# Base model of the micro preset
 
@@ -61,9 +76,12 @@ A Llama of {facts["parameters"]:,} parameters ({recipe["layers"]} layers, width 
 {recipe["heads"]} query and {recipe["kv_heads"]} KV heads, untied) that solves ledgers
 ([the world](../../data_gen/ledger/world.py)) step by step. It has never seen a summary.
 
-Made by `{facts["command"]}` with seed {recipe["seed"]}, in {facts["minutes"]} minutes on two CPU cores:
-in steps: {"; then ".join(parts)} ([lessons](../lessons.py)).
-[training.json](training.json) has the whole recipe, hashes and versions.
+Made with seed {recipe["seed"]} on two CPU cores. The recipe's rounds, in steps: {"; then ".join(parts)}
+([lessons](../lessons.py)). [training.json](training.json) has the whole recipe, hashes and versions. Runs behind it:
+
+| command | minutes | commit |
+| --- | --- | --- |
+{runs}
 
 Right answers, greedy and free-running with the full cache, {facts["problems_a_length"]} validation problems a length:
 

@@ -60,10 +60,16 @@ def open_run(cfg: DictConfig, config: dict[str, Any], data: Path) -> Run:
             "seed": cfg.seed,
             "limit": cfg.limit,
         },
-        inputs={"sft.data": data} | ({"model.path": base} if base.is_dir() else {}),
+        inputs={"sft.data": data} | model_files(base),
         config=config,
         next_command=f"python -m train.export preset={cfg.preset.name}",
     )
+
+
+def model_files(base: Path) -> dict[str, Path]:
+    """The files of a local model that shape what is trained; none for a hub id, which its revision stands for."""
+    patterns = ("*.safetensors", "config.json", "tokenizer*.json", "*.jinja")
+    return {f"model.path/{file.name}": file for pattern in patterns for file in sorted(base.glob(pattern))}
 
 
 def check_same_model(data: Path, model: dict[str, Any]) -> None:
