@@ -85,7 +85,10 @@ def _cast(model: Any, dtype: torch.dtype) -> Any:
 
 @torch.inference_mode()
 def _logits(model: Any, probe: torch.Tensor) -> torch.Tensor:
-    return model(probe).logits
+    """Logits (1, T, V) computed in float64, so that a difference is one of the weights and not of a sum's order."""
+    logits = model.double()(probe).logits
+    model.float()
+    return logits
 
 
 def _gap(one: torch.Tensor, other: torch.Tensor) -> float:
