@@ -29,7 +29,11 @@ def read_rows(path: str | None, hub: str, subset: str | None, revision: str, spl
     """
     if path is not None:
         return _read_file(Path(path))
+    import huggingface_hub
     from datasets import load_dataset
+
+    # Its retries would be said before our own sentence.
+    huggingface_hub.logging.set_verbosity_error()
 
     try:
         return [dict(row) for row in load_dataset(hub, subset, revision=revision, split=split)]
