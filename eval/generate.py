@@ -9,15 +9,15 @@ from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
 
 from configs.cli import stage
+from data_gen.jsonl import write_rows
 from eval.benchmarks import Benchmark, checksum
 from eval.budget import Reference, matched_budget
 from eval.cells import Request, directory_label, method_label, method_settings, requests
 from eval.checkpoint import Checkpoint, find_checkpoint
 from eval.decode import decode
-from eval.rows import write_rows
+from eval.rows import SAMPLES
 from zoomr.runs import AppendLog, Run, UserError, progress, write_atomic
 
-SAMPLES = "samples.jsonl"
 FAILURE = "failure.txt"
 
 

@@ -9,14 +9,15 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf
 
 from configs.cli import stage
+from data_gen.jsonl import write_rows
 from eval.cells import method_label
 from eval.grading.grade import Case, failing_golds, grade
 from eval.grading.pool import SymbolicPool
-from eval.rows import read_rows, write_json, write_rows
+from eval.rows import SAMPLES, read_rows, write_json
 from eval.summary import summarize
 from zoomr.runs import Run, UserError, fingerprint, progress, read_manifest
 
-SAMPLES, SCORES, CELL = "samples.jsonl", "scores.jsonl", "cell.json"
+SCORES, CELL = "scores.jsonl", "cell.json"
 RULE = 1  # raise it when the rule of eval/grading changes verdicts
 FEW_PROBLEMS = 100
 

@@ -8,7 +8,7 @@ from typing import Any
 from omegaconf import DictConfig
 
 from configs.cli import stage
-from eval.rows import read_rows
+from eval.rows import SAMPLES, read_rows
 from zoomr.runs import UserError, read_manifest, write_atomic
 
 TEMPLATE = Path(__file__).parent / "viewer"
@@ -48,7 +48,7 @@ def find(generated: Path, method: str, benchmark: str, sample: str | None) -> tu
         When no cell has such a sample; names those that there are.
     """
     traced: list[str] = []
-    for path in sorted(generated.glob("*/samples.jsonl"), key=lambda path: path.stat().st_mtime, reverse=True):
+    for path in sorted(generated.glob(f"*/{SAMPLES}"), key=lambda path: path.stat().st_mtime, reverse=True):
         settings = read_manifest(path.parent)["settings"]
         if (settings["method"]["name"], settings["benchmark"]["name"]) == (method, benchmark):
             rows = [row for row in read_rows(path) if "trace" in row]

@@ -6,7 +6,8 @@ import sys
 import pytest
 from omegaconf import OmegaConf
 
-from eval.rows import read_rows, write_rows
+from data_gen.jsonl import write_rows
+from eval.rows import read_rows
 from eval.score import score_cells
 from zoomr.runs import UserError, read_manifest
 
