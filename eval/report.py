@@ -7,15 +7,23 @@ import yaml
 from omegaconf import DictConfig, OmegaConf
 
 from configs.cli import stage
-from eval.reporting import html, sections
-from eval.reporting.ablation import ablation_rows, draw_ablation, shape_sentences
+from eval.reporting import (
+    ablation,
+    active_set,
+    consensus,
+    differences,
+    finetuning,
+    html,
+    origins,
+    profile,
+    sections,
+    tables,
+)
 from eval.reporting.cells import ScoredCell, load_cells, matching
-from eval.reporting.claims import findings
-from eval.reporting.consensus import consensus_of, consensus_sentence, draw_consensus
+from eval.reporting.claims import Finding, findings
 from eval.reporting.csv_table import csv_row, to_csv
 from eval.reporting.figures import accuracy_against_active
-from eval.reporting.profile import draw_profile, load_points, profile_rows, profile_sentences
-from eval.reporting.table1 import latex, markdown, own_rows, paper_rows
+from eval.reporting.table1 import BENCHMARKS, latex, markdown, own_rows, paper_rows
 from zoomr.runs import UserError, write_atomic
 
 PAPER = Path(__file__).resolve().parents[1] / "results" / "paper.yaml"
@@ -47,31 +55,36 @@ def build(cfg: DictConfig) -> None:
     comparable = matching(cells, {"generation": generation, "seed": cfg.seed, "limit": cfg.limit})
     if not comparable:
         raise UserError(f"None of the {len(cells)} cells has the generation settings, seed and limit of this report.")
-    results = Path(cfg.paths.results)
+    runs, results = Path(cfg.paths.runs), Path(cfg.paths.results)
     paper = yaml.safe_load(PAPER.read_text())
     compare: Any = OmegaConf.to_container(cfg.compare, resolve=True)
     compared = default_settings(comparable, compare)
     over_c_and_k = default_settings(comparable, {key: compare[key] for key in compare.keys() - {"c", "k"}})
     curves = [cell for cell in comparable if isinstance(cell.policy.get("budget"), int)]
-    found = findings(compared)
-    beside = paper_rows(compared, paper, dict(cfg.paper_models))
+    found, models = findings(compared), dict(cfg.paper_models)
+    beside = paper_rows(compared, paper, models)
     write_atomic(results / "cells.csv", to_csv([csv_row(cell) for cell in cells]))
     write_atomic(results / "table1.md", table1_page(compared, found, beside, generation))
     write_atomic(results / "table1.csv", to_csv(beside))
-    write_atomic(results / "table1.tex", latex(sections.beside_paper(beside)))
+    write_atomic(results / "table1.tex", latex(tables.beside_paper(beside)))
     drawing, _ = accuracy_against_active(compared, curves, results / "accuracy_vs_active")
-    parts = {
-        "orderings": sections.orderings(found),
-        "table1": sections.table1(compared, beside, drawing),
-        "fig3a": profile_section(Path(cfg.paths.runs) / "profile", paper, results),
-        "fig3c": ablation_section(over_c_and_k, paper, results),
-        "fig3d": consensus_section(compared, paper, results),
-        "lengths": sections.lengths(compared),
-        "cells": sections.origins(comparable),
-    }
-    present = {name for name, part in parts.items() if html.NOT_RUN not in part}
-    intro = html.paragraph(describe(generation, compared), "soft")
-    body = f"<h1>ZoomR, preset {cfg.preset.name}</h1>\n{intro}{sections.navigation(present)}{''.join(parts.values())}"
+    efficiency, profiled = profile.section(runs / "profile", paper, results)
+    training, trained = finetuning.section(compared, runs, paper["training"])
+    parts = [
+        tables.orderings(found),
+        tables.table1(compared, beside, models),
+        tables.against_active(compared, curves, drawing),
+        active_set.section(compared, runs / "generate", results),
+        efficiency,
+        ablation.section(over_c_and_k, paper, results),
+        consensus.section(compared, paper, results),
+        differences.section(compared),
+        tables.lengths(compared),
+        training,
+        origins.section([*map(origins.of_cell, comparable), *profiled, *trained]),
+    ]
+    head = f"<h1>ZoomR, preset {cfg.preset.name}</h1>\n{html.paragraph(describe(generation, compared), 'soft')}"
+    body = head + sections.contents(parts) + sections.bodies(parts)
     write_atomic(results / "report.html", html.page(f"ZoomR: {cfg.preset.name}", body))
     print(f"-> {results}   next: open {results / 'report.html'}")
 
@@ -93,55 +106,30 @@ def describe(generation: dict[str, Any], cells: list[ScoredCell]) -> str:
 
 
 def table1_page(
-    cells: list[ScoredCell], found: list[dict[str, Any]], beside: list[dict[str, Any]], generation: dict[str, Any]
+    cells: list[ScoredCell],
+    found: dict[tuple[str, str], list[Finding]],
+    beside: list[dict[str, Any]],
+    generation: dict[str, Any],
 ) -> str:
     """The page with table 1: ours, what the paper's orderings do here, and the paper's table beside ours."""
+    answers = "".join(
+        f"\n{BENCHMARKS.get(benchmark, benchmark)}, {model}:\n\n"
+        + "".join(f"- {one.question} {one.sentence}\n" for one in here)
+        for (benchmark, model), here in found.items()
+    )
     return "\n".join(
         [
             "# Table 1\n",
             describe(generation, cells) + "\n",
             "## Ours\n",
             markdown(own_rows(cells)),
-            "## Do the paper's orderings show here?\n",
-            "".join(f"- {row['question']} {row['sentence']}\n" for row in found),
+            "## Do the paper's orderings show here?",
+            answers,
             "## The paper's table beside ours\n",
             "`reproduced`: the paper's value lies in our interval; `differs`: it does not; `not run`: no such cell.\n",
             markdown(beside),
         ]
     )
-
-
-def ablation_section(cells: list[ScoredCell], paper: dict[str, Any], results: Path) -> str:
-    """The ablations of the benchmark with the most pairs of c and k; not run where there is but one pair."""
-    zoomed = [cell for cell in cells if cell.method == "zoomr"]
-    groups = sorted({(cell.benchmark, cell.model["name"]) for cell in zoomed})
-    sizes = {group: sum((cell.benchmark, cell.model["name"]) == group for cell in zoomed) for group in groups}
-    widest = max(groups, key=lambda group: sizes[group], default=None)
-    if widest is None or sizes[widest] < 2:
-        return sections.ablation([], [], None)
-    here = [cell for cell in cells if (cell.benchmark, cell.model["name"]) == widest]
-    rows, sentences = ablation_rows(here), shape_sentences(here, paper["ablations"])
-    text = "".join(f"- {sentence}\n" for sentence in sentences)
-    write_atomic(results / "ablation.md", f"# Ablations over c and k\n\n{text}\n{markdown(rows)}")
-    return sections.ablation(rows, sentences, draw_ablation(here, results / "ablation")[0])
-
-
-def profile_section(profiled: Path, paper: dict[str, Any], results: Path) -> str:
-    """Memory and throughput of the profile that finished last."""
-    points = load_points(profiled)
-    if not points:
-        return sections.profile([], [], None)
-    rows, sentences = profile_rows(points), profile_sentences(points, paper["efficiency"])
-    return sections.profile(rows, sentences, draw_profile(points, results / "profile")[0])
-
-
-def consensus_section(cells: list[ScoredCell], paper: dict[str, Any], results: Path) -> str:
-    """Agreeability of the first ZoomR cell that has enough refreshes."""
-    for cell in cells:
-        if cell.method == "zoomr" and any((found := consensus_of(cell))[0].values()):
-            drawing, _ = draw_consensus(found, results / "agreeability")
-            return sections.consensus(consensus_sentence(found, paper["consensus"]), drawing)
-    return sections.consensus("", None)
 
 
 if __name__ == "__main__":

@@ -3,13 +3,55 @@
 from pathlib import Path
 from typing import Any
 
+from eval.reporting import html
 from eval.reporting.cells import ScoredCell
 from eval.reporting.figures import STYLES, house_style, save
-from eval.reporting.table1 import NAMES, accuracy_text, points
+from eval.reporting.origins import link
+from eval.reporting.sections import Section, not_run
+from eval.reporting.table1 import BENCHMARKS, NAMES, accuracy_text, markdown, points
 from eval.statistics import paired_difference
+from zoomr.runs import write_atomic
 
 METHODS = ("zoomr", "random_zoom", "recency_zoom")
 KNEE = (2, 2)
+TITLE = "Fig. 3c, f: ablations over c and k"
+
+
+def section(cells: list[ScoredCell], paper: dict[str, Any], results: Path) -> Section:
+    """The ablations of the benchmark and model with the most pairs of c and k.
+
+    Parameters
+    ----------
+    cells : list of ScoredCell
+        Cells that differ in c and k only, a method.
+    paper : dict
+        ``results/paper.yaml``.
+    results : Path
+        Gets ablation.md and the figure.
+
+    Returns
+    -------
+    Section
+        Not run where there is but one pair.
+    """
+    zoomed = [(cell.benchmark, cell.model["name"]) for cell in cells if cell.method == "zoomr"]
+    widest = max(sorted(set(zoomed)), key=zoomed.count, default=None)
+    if widest is None or zoomed.count(widest) < 2:
+        return not_run("fig3c", TITLE, "python -m eval.generate -m sweep=c_k")
+    here = [cell for cell in cells if (cell.benchmark, cell.model["name"]) == widest]
+    rows, sentences = ablation_rows(here), shape_sentences(here, paper["ablations"])
+    text = "".join(f"- {sentence}\n" for sentence in sentences)
+    write_atomic(results / "ablation.md", f"# Ablations over c and k\n\n{text}\n{markdown(rows)}")
+    drawing, _ = draw_ablation(here, results / "ablation")
+    caption = (
+        f"Accuracy and active KV tokens over c and k, n = {max(cell.summary['n_problems'] for cell in here)} "
+        f"{BENCHMARKS.get(widest[0], widest[0])} problems; random and recency zoom as controls. The values and their "
+        "origins stand in the table."
+    )
+    body = (
+        "".join(html.paragraph(sentence) for sentence in sentences) + html.figure(drawing, caption) + html.table(rows)
+    )
+    return Section("fig3c", TITLE, body)
 
 
 def grid(cells: list[ScoredCell], method: str) -> dict[tuple[int, int], ScoredCell]:
@@ -36,7 +78,13 @@ def ablation_rows(cells: list[ScoredCell]) -> list[dict[str, Any]]:
         knee = found.get(KNEE)
         for (c, k), cell in sorted(found.items()):
             meters = cell.summary["meters"]
-            row = {"method": NAMES[method], "c": c, "k": k, "accuracy": accuracy_text(cell), "difference": ""}
+            row = {
+                "method": link(cell, NAMES[method]),
+                "c": c,
+                "k": k,
+                "accuracy": accuracy_text(cell),
+                "difference": "",
+            }
             row |= {"active, mean": f"{meters['active_tokens_mean']:.0f}", "active, relative": ""}
             if knee is not None:
                 row["difference"] = points(paired_difference(cell.accuracy, knee.accuracy))

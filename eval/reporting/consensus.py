@@ -12,12 +12,17 @@ from pathlib import Path
 from statistics import fmean, pstdev
 from typing import Any
 
+from eval.reporting import html
 from eval.reporting.cells import ScoredCell
 from eval.reporting.figures import house_style, save
+from eval.reporting.origins import link
+from eval.reporting.sections import Section, not_run
+from eval.reporting.table1 import BENCHMARKS, title
 from eval.rows import read_rows
 
 COLOURS = {"correct": "#0072B2", "incorrect": "#D55E00"}
 FEWEST = 5  # samples behind a point
+TITLE = "Fig. 3d, e: agreeability"
 
 
 @dataclass(frozen=True)
@@ -31,6 +36,41 @@ class Point:
 
 
 Curves = dict[str, list[Point]]
+
+
+def section(cells: list[ScoredCell], paper: dict[str, Any], results: Path) -> Section:
+    """Agreeability of the first ZoomR cell that has enough refreshes.
+
+    Parameters
+    ----------
+    cells : list of ScoredCell
+        The cells that are compared.
+    paper : dict
+        ``results/paper.yaml``.
+    results : Path
+        Gets the figure.
+
+    Returns
+    -------
+    Section
+        Not run where no sample has more than c summaries.
+    """
+    for cell in cells:
+        found = consensus_of(cell) if cell.method == "zoomr" else ({}, {})
+        if any(found[0].values()):
+            drawing, _ = draw_consensus(found, cell.policy["c"], paper["consensus"], results / "agreeability")
+            statuses = cell.summary["statuses"]
+            caption = (
+                "Share of the votes that fell on the consensus set, mean and standard deviation over samples, "
+                f"{BENCHMARKS.get(cell.benchmark, cell.benchmark)}: n = {statuses['correct']} correct, "
+                f"{cell.summary['n_samples'] - statuses['correct']} incorrect. Steps with no more than c summaries are "
+                f"left out; a point has at least {FEWEST} samples. Right: at equal numbers of summaries."
+            )
+            sentences = consensus_sentences(found, paper["consensus"])
+            text = "".join(html.paragraph(sentence) for sentence in sentences)
+            body = text + html.figure(drawing, caption) + html.sources([link(cell, title(cell))])
+            return Section("fig3d", TITLE, body)
+    return not_run("fig3d", TITLE, "python -m eval.generate method=zoomr")
 
 
 def curves(rows: Iterable[dict[str, Any]], c: int) -> tuple[Curves, Curves]:
@@ -79,30 +119,43 @@ def consensus_of(cell: ScoredCell) -> tuple[Curves, Curves]:
     return curves(read_rows(cell.directory / "scores.jsonl"), cell.policy["c"])
 
 
-def consensus_sentence(found: tuple[Curves, Curves], paper: dict[str, Any]) -> str:
-    """Compare early agreeability with the paper's statement."""
+def consensus_sentences(found: tuple[Curves, Curves], paper: dict[str, Any]) -> list[str]:
+    """Compare early agreeability and its spread with the paper's statements."""
     early = paper["early_steps"]
-    parts = []
-    for name, kinds in zip(("at equal refreshes", "at equal numbers of summaries"), found, strict=True):
-        by_place = {
-            kind: {point.at: point.mean for point in points if point.at < early} for kind, points in kinds.items()
-        }
-        shared = by_place["correct"].keys() & by_place["incorrect"].keys()
-        if shared:
-            gap = fmean(by_place["correct"][at] - by_place["incorrect"][at] for at in shared)
-            parts.append(f"{100 * gap:+.1f} points {name} ({len(shared)} places)")
+    parts = [
+        f"{100 * gap[0]:+.1f} points {name} ({gap[1]} places)"
+        for name, kinds in zip(("at equal refreshes", "at equal numbers of summaries"), found, strict=True)
+        if (gap := early_gap(kinds, early)) is not None
+    ]
     if not parts:
-        return "Correct and incorrect answers cannot be compared: too few of one kind."
-    return (
+        return ["Correct and incorrect answers cannot be compared: too few of one kind."]
+    spread = {kind: 100 * fmean(point.spread for point in points) for kind, points in found[0].items()}
+    return [
         f"Agreeability of correct minus incorrect answers over the first {early} places: {'; '.join(parts)}; "
-        f"the paper finds {paper['correct_minus_incorrect_points']:+.1f} points at equal refreshes."
-    )
+        f"the paper finds {paper['correct_minus_incorrect_points']:+.1f} points at equal refreshes.",
+        f"Its standard deviation over samples, mean of all refreshes: {spread['correct']:.1f} points for correct and "
+        f"{spread['incorrect']:.1f} for incorrect answers; the paper finds {paper['std_correct']} and "
+        f"{paper['std_incorrect']}.",
+    ]
 
 
-def draw_consensus(found: tuple[Curves, Curves], stem: Path) -> list[Path]:
-    """Draw mean and standard deviation, by refresh and by number of summaries."""
+def early_gap(kinds: Curves, early: int) -> tuple[float, int] | None:
+    """Mean of correct minus incorrect over the places before ``early`` that both have, and the number of these."""
+    places = {kind: {point.at: point.mean for point in points if point.at < early} for kind, points in kinds.items()}
+    shared = places["correct"].keys() & places["incorrect"].keys()
+    if not shared:
+        return None
+    return fmean(places["correct"][at] - places["incorrect"][at] for at in shared), len(shared)
+
+
+def draw_consensus(found: tuple[Curves, Curves], c: int, paper: dict[str, Any], stem: Path) -> list[Path]:
+    """Draw mean and standard deviation, by refresh and by number of summaries.
+
+    Dotted at the left: the refresh at which the paper's curves cross; at the right: agreeability if votes were spread
+    evenly, c over the number of summaries (paper.md 1.7).
+    """
     plt = house_style()
-    figure, axes = plt.subplots(2, 2, figsize=(6.4, 4.0), sharex="col")
+    figure, axes = plt.subplots(2, 2, figsize=(6.4, 4.0), sharex="col", sharey="row")
     measures: tuple[tuple[str, Callable[[Point], float]], ...] = (
         ("agreeability (%)", lambda point: 100 * point.mean),
         ("standard deviation (points)", lambda point: 100 * point.spread),
@@ -111,11 +164,25 @@ def draw_consensus(found: tuple[Curves, Curves], stem: Path) -> list[Path]:
         for line, (label, measure) in enumerate(measures):
             for kind, points in kinds.items():
                 places = [point.at for point in points]
-                style = {"color": COLOURS[kind], "linestyle": "-" if kind == "correct" else "--", "label": kind}
+                style: Any = {"color": COLOURS[kind], "linestyle": "-" if kind == "correct" else "--", "label": kind}
                 axes[line][column].plot(places, [measure(point) for point in points], linewidth=1.2, **style)
-            axes[line][column].set_ylim(bottom=0)
             axes[line][0].set_ylabel(label)
+    draw_references(axes, found, c, paper["early_steps"])
+    for axis in axes[:, 0]:
+        axis.set_ylim(bottom=0)
     axes[1][0].set_xlabel("refresh (from the first with more than c summaries)")
     axes[1][1].set_xlabel("finished summaries")
-    figure.legend(*axes[0][0].get_legend_handles_labels(), loc="outside upper center", ncols=2, fontsize=7)
+    named = {label: line for axis in axes.flat for line, label in zip(*axis.get_legend_handles_labels(), strict=True)}
+    figure.legend(list(named.values()), list(named), loc="outside upper center", ncols=4, fontsize=7)
     return save(figure, stem)
+
+
+def draw_references(axes: Any, found: tuple[Curves, Curves], c: int, crossing: int) -> None:
+    """Draw where the paper's curves cross, and what evenly spread votes would give."""
+    style: Any = {"color": "#808080", "linewidth": 1}
+    for axis in axes[:, 0]:
+        if axis.get_xlim()[1] > crossing:
+            axis.axvline(crossing, linestyle=":", label="the paper's curves cross", **style)
+    places = sorted({point.at for points in found[1].values() for point in points})
+    evenly = [100 * c / at for at in places]
+    axes[0][1].plot(places, evenly, linestyle="-.", label="votes spread evenly", **style)

@@ -6,7 +6,7 @@ from typing import Any
 from eval.reporting.cells import ScoredCell
 from eval.reporting.table1 import BENCHMARKS, title
 
-# Okabe and Ito's palette, with a marker each so that no reading depends on colour.
+# Okabe and Ito's palette and two of Tol's; a marker each, so that no reading depends on colour.
 STYLES = {
     "full": ("#000000", "s"),
     "zoomr": ("#D55E00", "o"),
@@ -15,7 +15,8 @@ STYLES = {
     "h2o": ("#009E73", "^"),
     "random_zoom": ("#CC79A7", "P"),
     "recency_zoom": ("#56B4E9", "X"),
-    "oracle_zoom": ("#F0E442", "*"),
+    "oracle_zoom": ("#999933", "*"),
+    "given_zoom": ("#AA4499", "<"),
     "random_attention": ("#666666", "p"),
     "snapkv": ("#666666", "<"),
     "snapkv_rkv": ("#666666", ">"),
@@ -62,7 +63,7 @@ def accuracy_against_active(cells: list[ScoredCell], curves: list[ScoredCell], s
             draw_point(axis, cell)
         count = max(cell.summary["n_problems"] for cell in here)
         axis.set_title(f"{BENCHMARKS.get(benchmark, benchmark)}, n = {count}", fontsize=8)
-        axis.set_xlabel("active KV tokens (mean of the samples' means; bar to the peak)")
+        axis.set_xlabel("active KV tokens (mean; bar to the peak)")
         axis.set_ylim(-4, 104)
         axis.set_xlim(left=0)
     axes[0][0].set_ylabel("accuracy (%), 95% interval")

@@ -3,7 +3,10 @@
 from pathlib import Path
 from typing import Any
 
+from eval.reporting import html
 from eval.reporting.figures import house_style, save
+from eval.reporting.origins import Origin, of_manifest
+from eval.reporting.sections import Section, not_run
 from eval.rows import read_rows
 from zoomr.runs import read_manifest
 
@@ -20,14 +23,50 @@ STYLES = {
     "zoomr_layerwise": ("#E69F00", "D"),
 }
 MIB = 2**20
+ANCHOR, TITLE = "fig3a", "Fig. 3a, b: memory and throughput"
+
+
+def section(profiled: Path, paper: dict[str, Any], results: Path) -> tuple[Section, list[Origin]]:
+    """Memory and throughput of the profile that finished last, and where its numbers come from.
+
+    Parameters
+    ----------
+    profiled : Path
+        The directory of the profile stage.
+    paper : dict
+        ``results/paper.yaml``.
+    results : Path
+        Gets the figure.
+
+    Returns
+    -------
+    tuple of Section and list of Origin
+        Not run, and no origin, where there is no finished profile.
+    """
+    points = load_points(profiled)
+    if not points:
+        return not_run(ANCHOR, TITLE, "python -m eval.profile"), []
+    origin = of_manifest("Memory and throughput", "profile", read_manifest(latest(profiled)))
+    drawing, _ = draw_profile(points, results / "profile")
+    caption = (
+        f"KV memory and throughput against length at the largest batch, on {points[0]['device']}, one run a point. "
+        "Dotted: the analytic model (the paper's section 3.5). The values stand in the table."
+    )
+    text = "".join(html.paragraph(sentence) for sentence in profile_sentences(points, paper["efficiency"]))
+    rows = [row | {"variant": html.Link(row["variant"], origin.anchor)} for row in profile_rows(points)]
+    return Section(ANCHOR, TITLE, text + html.figure(drawing, caption) + html.table(rows)), [origin]
+
+
+def latest(stage: Path) -> Path:
+    """The directory that a stage wrote last."""
+    return stage / (stage / "latest").read_text().strip()
 
 
 def load_points(profiled: Path) -> list[dict[str, Any]]:
     """Points of the profile that finished last; empty where there is none."""
-    latest = profiled / "latest"
-    if not latest.exists():
+    if not (profiled / "latest").exists():
         return []
-    directory = profiled / latest.read_text().strip()
+    directory = latest(profiled)
     return read_rows(directory / "points.jsonl") if read_manifest(directory).get("ended") else []
 
 

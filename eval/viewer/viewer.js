@@ -59,22 +59,29 @@ const readPalette = () => {
   probe.remove();
 };
 
+// Neighbours of one kind are one rectangle: a row has few runs, however many spans the text is cut into.
 function drawStrip(context, kinds, top, height, width) {
-  spans.forEach((span, i) => {
-    context.fillStyle = palette[kinds[i]];
-    const left = Math.floor((span.begin / total) * width);
-    context.fillRect(left, top, Math.ceil((span.end / total) * width) - left, height);
-  });
+  for (let first = 0, i = 1; i <= spans.length; i++) {
+    if (i < spans.length && kinds[i] === kinds[first]) continue;
+    context.fillStyle = palette[kinds[first]];
+    const left = Math.floor((spans[first].begin / total) * width);
+    context.fillRect(left, top, Math.ceil((spans[i - 1].end / total) * width) - left, height);
+    first = i;
+  }
 }
 
+// At most 400 refreshes are drawn, evenly spaced, so that a long sample's map is as quick and as tall as a short one's.
 let mapHeight = 1;
 function drawMap() {
   const canvas = element("map");
-  const height = Math.max(2, Math.min(14, Math.floor(320 / Math.max(1, refreshes.length))));
+  const rows = Math.min(400, refreshes.length);
+  const height = Math.max(2, Math.min(14, Math.floor(320 / Math.max(1, rows))));
   canvas.width = 800;
-  canvas.height = mapHeight = Math.max(1, height * refreshes.length);
+  canvas.height = mapHeight = Math.max(1, height * rows);
   const context = canvas.getContext("2d");
-  refreshes.forEach((_, number) => drawStrip(context, states(number), number * height, height, canvas.width));
+  for (let row = 0; row < rows; row++) {
+    drawStrip(context, states(Math.floor((row * refreshes.length) / rows)), row * height, height, canvas.width);
+  }
 }
 
 // The text scrolls in its own pane, so that slider and votes stay in sight.
@@ -84,6 +91,7 @@ function center(node) {
 
 let current = 0;
 let mapImage = null;
+let here = null;
 function show(number, scroll = true) {
   if (!refreshes.length) {
     element("place").textContent = "this method never refreshes";
@@ -92,9 +100,12 @@ function show(number, scroll = true) {
   current = Math.max(0, Math.min(refreshes.length - 1, number));
   const refresh = refreshes[current];
   const kinds = states(current);
+  here?.classList.remove("here");
   nodes.forEach((node, i) => {
-    node.className = kinds[i] + (spans[i].end === refresh.position ? " here" : "");
+    if (node.className !== kinds[i]) node.className = kinds[i];
   });
+  here = nodes[spans.findIndex((span) => span.end === refresh.position)];
+  here?.classList.add("here");
   element("slider").value = current;
   const forced = refresh.forced ? ", forced" : "";
   element("place").textContent =
@@ -112,8 +123,8 @@ function show(number, scroll = true) {
   else mapImage = map.getImageData(0, 0, element("map").width, mapHeight);
   map.strokeStyle = palette.ink;
   map.lineWidth = 2;
-  map.strokeRect(0, (current * mapHeight) / refreshes.length, element("map").width, mapHeight / refreshes.length);
-  const here = nodes[spans.findIndex((span) => span.end === refresh.position)];
+  const thickness = Math.max(2, mapHeight / refreshes.length);
+  map.strokeRect(0, (current * mapHeight) / refreshes.length, element("map").width, thickness);
   if (scroll && here) center(here);
 }
 
