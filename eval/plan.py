@@ -1,57 +1,85 @@
 """What a preset costs before it is run: python -m eval.plan preset=paper (see configs/plan.yaml)."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf
 
 from configs.cli import stage
 from eval.reporting.profile import largest, load_points, longest
 from eval.reporting.table1 import markdown
+from eval.sweeps import Cell, cells
+from zoomr.runs import UserError
 
 MILLION = 1_000_000
 
 
 @stage("plan")
 def main(cfg: DictConfig) -> None:
-    """Print one line for each stage and cell, and the totals."""
+    """Print one line for each stage and cell, then the sums."""
     settings: Any = OmegaConf.to_container(cfg.plan, resolve=True)
     points = load_points(Path(cfg.paths.runs) / "profile")
-    print(markdown(plan(settings, points)))
+    rows = plan(settings, cells(settings["cells"], cfg, HydraConfig.get().runtime.choices["model"]), points)
+    print(markdown([readable(row) for row in rows]))
+    print(markdown([readable(row) for row in sums(rows)]))
     print("Rates and prices are plan.rate and plan.price; a dash is an unknown rate.")
 
 
-def plan(settings: dict[str, Any], points: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def plan(settings: dict[str, Any], wanted: Sequence[Cell], points: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Work out tokens, device hours, endpoint cost and disk.
 
     Parameters
     ----------
     settings : dict
         See configs/plan.yaml.
+    wanted : sequence of Cell
+        The cells to generate.
     points : list of dict
         Measured points of eval.profile; they give the rates of generation where none is set.
 
     Returns
     -------
     list of dict
-        One row for the data, one for training, one for each cell, and the sum.
+        One row for the data, one for the training of each model, one for each cell.
     """
-    rows = [data_row(settings), train_row(settings)]
-    for name, benchmark in settings["benchmarks"].items():
-        for method in settings["methods"]:
-            tokens = benchmark["problems"] * benchmark["samples"] * benchmark["tokens"]
-            rate = settings["rate"]["generate"] or measured_rate(points, method)
-            rows.append(row("generate", f"{method} on {name}", tokens, rate, 0.0, tokens * settings["bytes_per_token"]))
-    hours = [line["hours"] for line in rows if line["hours"] is not None]
-    total = {
-        "stage": "all",
-        "cell": "",
-        "tokens": sum(line["tokens"] for line in rows),
-        "hours": sum(hours) if len(hours) == len(rows) - 1 else None,
-        "cost": sum(line["cost"] for line in rows),
-        "disk": sum(line["disk"] for line in rows),
-    }
-    return [readable(line) for line in [*rows, total]]
+    trained = dict.fromkeys(cell.config.model.name for cell in wanted if not cell.base)
+    rows = [data_row(settings), *(train_row(settings, model) for model in trained)]
+    return rows + [cell_row(settings, cell, points) for cell in wanted]
+
+
+def sums(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Sum the rows of each stage, and all; hours are unknown where one of a sum's are."""
+    stages = [*dict.fromkeys(line["stage"] for line in rows), "all"]
+    found = []
+    for name in stages:
+        here = [line for line in rows if name in (line["stage"], "all")]
+        timed = [
+            line["hours"] for line in here if line["stage"] != "data_gen"
+        ]  # the endpoint's time is not the device's
+        found.append(
+            {"stage": name, "cell": f"{len(here)} lines", "hours": sum(timed) if timed and None not in timed else None}
+            | {key: sum(line[key] for line in here) for key in ("tokens", "cost", "disk")}
+        )
+    return found
+
+
+def cell_row(settings: dict[str, Any], cell: Cell, points: list[dict[str, Any]]) -> dict[str, Any]:
+    """Tokens of all samples of a cell, their time and their room on the disk.
+
+    Raises
+    ------
+    UserError
+        When plan.tokens does not know the benchmark.
+    """
+    benchmark, generation = cell.config.benchmark, cell.config.generation
+    if benchmark.name not in settings["tokens"]:
+        raise UserError(f"plan.tokens does not say how long an answer on {benchmark.name} is: add it.")
+    length = min(settings["tokens"][benchmark.name], generation.max_new_tokens)
+    tokens = benchmark.count * generation.samples * length
+    rate = settings["rate"]["generate"] or measured_rate(points, cell.config.method.name)
+    return row(f"generate {cell.sweep}", cell.label, tokens, rate, 0.0, tokens * settings["bytes_per_token"])
 
 
 def data_row(settings: dict[str, Any]) -> dict[str, Any]:
@@ -64,12 +92,12 @@ def data_row(settings: dict[str, Any]) -> dict[str, Any]:
     return row("data_gen", f"{requests:,} requests", read + written, None, cost, written * 40)
 
 
-def train_row(settings: dict[str, Any]) -> dict[str, Any]:
-    """Tokens of all epochs."""
+def train_row(settings: dict[str, Any], model: str) -> dict[str, Any]:
+    """Tokens of all epochs of one model."""
     data = settings["data"]
     per_trace = data["paragraphs"] * (data["paragraph_tokens"] + data["summary_tokens"]) + data["instruction_tokens"]
     tokens = data["traces"] * per_trace * settings["train"]["epochs"]
-    return row("train", f"{settings['train']['epochs']} epochs", tokens, settings["rate"]["train"], 0.0, 0)
+    return row("train", f"{model}, {settings['train']['epochs']} epochs", tokens, settings["rate"]["train"], 0.0, 0)
 
 
 def measured_rate(points: list[dict[str, Any]], method: str) -> float | None:
