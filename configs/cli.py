@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import hydra
+from hydra.core.hydra_config import HydraConfig
 from hydra.errors import HydraException, OverrideParseException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
@@ -36,6 +37,8 @@ def stage(root: str) -> Callable[[Callable[[DictConfig], Any]], Callable[[], Non
     def decorate(function: Callable[[DictConfig], Any]) -> Callable[[], None]:
         @functools.wraps(function)
         def job(config: DictConfig) -> Any:
+            # Relative paths are the caller's, wherever a launcher or hydra.job.chdir has put this process.
+            os.chdir(HydraConfig.get().runtime.cwd)
             try:
                 return function(config)
             except UserError as error:

@@ -1,6 +1,7 @@
-"""What a multirun covers, and what a killed or a mistaken one leaves. H01, H03, H05, H07, H11."""
+"""What a multirun covers, and what a killed or a mistaken one leaves. H01, H03, H05, H07, H10, H11."""
 
 import itertools
+import re
 import signal
 import subprocess
 import sys
@@ -13,21 +14,29 @@ from hydra import compose, initialize_config_dir
 from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
 from hydra.core.override_parser.overrides_parser import OverridesParser
 
+from configs.cli import stage
+from eval.benchmarks import Problem
+from eval.cells import requests
+from eval.sweeps import jobs
+from tests.eval.conftest import data_file, json_lines
+
 ROOT = Path(__file__).resolve().parents[2]
 SWEEPS = sorted(path.stem for path in (ROOT / "configs" / "sweep").glob("*.yaml"))
 
 
-def jobs(name: str) -> list[list[str]]:
+@pytest.mark.parametrize("name", SWEEPS)
+def test_the_listed_jobs_are_those_that_hydra_runs(name):
     params = yaml.safe_load((ROOT / "configs" / "sweep" / f"{name}.yaml").read_text())
     overrides = OverridesParser.create().parse_overrides([f"{key}={value}" for key, value in params.items()])
-    return [job for batch in BasicSweeper.split_arguments(overrides, max_batch_size=None) for job in batch]
+    (batch,) = BasicSweeper.split_arguments(overrides, max_batch_size=None)
+    assert [list(job) for job in jobs(name)] == [list(job) for job in batch]
 
 
 @pytest.mark.parametrize("name", SWEEPS)
 def test_every_job_of_a_sweep_composes(name):
     with initialize_config_dir(str(ROOT / "configs"), version_base="1.3"):
         for job in jobs(name)[:: max(1, len(jobs(name)) // 6)]:
-            compose("eval", overrides=job)
+            compose("eval", overrides=list(job))
 
 
 def test_h07_the_sweep_covers_every_pair_once_with_its_controls():
@@ -36,7 +45,7 @@ def test_h07_the_sweep_covers_every_pair_once_with_its_controls():
         (f"method={method}", f"method.c={c}", f"method.k={k}")
         for method, c, k in itertools.product(methods, range(1, 5), range(1, 5))
     }
-    found = [tuple(job) for job in jobs("c_k")]
+    found = jobs("c_k")
     assert len(found) == len(set(found)) == len(expected)
     assert set(found) == expected
 
@@ -47,6 +56,28 @@ def test_the_method_that_sets_the_budget_comes_first():
         assert params["method"].startswith("zoomr,")
 
 
+def test_the_paper_preset_asks_as_its_training_data_did():
+    rows = json_lines(data_file("reasoning_traces_sample.jsonl"))
+    with initialize_config_dir(str(ROOT / "configs"), version_base="1.3"):
+        config = compose("eval", overrides=["preset=paper"])
+    assert {row["system"] for row in rows} == {config.system_prompt}
+    asked = {row["conversations"][0]["value"].split("}.")[0] for row in rows}
+    assert config.benchmark.prompt.split("}.")[0] in asked
+
+
+def test_h10_the_array_on_slurm_needs_no_parent_and_covers_every_sample():
+    line = (ROOT / "configs/hydra/launcher/slurm.yaml").read_text().splitlines()[1]
+    match = re.search(r"sbatch --array=1-(\d+) .*--wrap 'python -m eval.generate (.*?)'", line)
+    assert match, line
+    problems = [Problem(f"p{n}", "question", "1") for n in range(20)]
+    found = []
+    for task in range(1, int(match[1]) + 1):
+        overrides = match[2].replace("$SLURM_ARRAY_TASK_ID", str(task)).split()
+        with initialize_config_dir(str(ROOT / "configs"), version_base="1.3"):
+            found += [request.id for request in requests(problems, 1, 0, compose("eval", overrides=overrides).shard)]
+    assert sorted(found) == sorted(problem.id + "#0" for problem in problems)
+
+
 @pytest.mark.parametrize("launcher", ["pool", "slurm", "local_jobs"])
 def test_launchers_compose_and_say_how_to_call_them(launcher):
     path = ROOT / "configs" / "hydra" / "launcher" / f"{launcher}.yaml"
@@ -54,6 +85,15 @@ def test_launchers_compose_and_say_how_to_call_them(launcher):
     with initialize_config_dir(str(ROOT / "configs"), version_base="1.3"):
         config = compose("eval", overrides=[f"hydra/launcher={launcher}"], return_hydra_config=True)
     assert config.hydra.launcher._target_.startswith("hydra_plugins.")
+
+
+@pytest.mark.parametrize("chdir", ["true", "false"])
+def test_h05_relative_paths_are_those_of_the_launch_directory(chdir, tmp_path, monkeypatch):
+    seen = []
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["job.py", f"hydra.job.chdir={chdir}", "paths.root=elsewhere"])
+    stage("eval")(lambda cfg: seen.append(Path.cwd()))()
+    assert seen == [tmp_path]
 
 
 def test_h01_hydra_and_the_latex_grader_share_one_process():
