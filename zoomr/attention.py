@@ -71,6 +71,28 @@ def attend_one(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, s
     return output.reshape(batch, 1, heads, width)
 
 
+def attend_many(query: Tensor, key: Tensor, value: Tensor, mask: Tensor, scaling: float) -> Tensor:
+    """Attention of several queries a row, without repeating KV heads.
+
+    Parameters
+    ----------
+    query : (B, Hq, n, d)
+    key, value : (B, H, S, d)
+    mask : bool (B, 1, n, S)
+
+    Returns
+    -------
+    (B, n, Hq, d)
+    """
+    batch, heads, number, width = query.shape
+    kv_heads = key.shape[1]
+    group = heads // kv_heads
+    grouped = query.reshape(batch, kv_heads, group * number, width)
+    allowed = mask.repeat(1, 1, group, 1)
+    output = torch.nn.functional.scaled_dot_product_attention(grouped, key, value, attn_mask=allowed, scale=scaling)
+    return output.reshape(batch, heads, number, width).transpose(1, 2)
+
+
 def attend_weighed(
     query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, scaling: float
 ) -> tuple[Tensor, Tensor]:
