@@ -57,8 +57,14 @@ def estimate(values: Sequence[float]) -> Estimate:
     if np.all(data == data[0]) and data[0] in (0.0, 1.0):
         bound = 1 - 0.025 ** (1 / n)
         return Estimate(mean, max(0.0, mean - bound), min(1.0, mean + bound), n)
+    return bootstrap(values)
+
+
+def bootstrap(values: Sequence[float]) -> Estimate:
+    """Mean of one value a problem or trace, of any size, with a percentile bootstrap interval."""
+    data = np.asarray(values, dtype=float)
     low, high = _interval(data)
-    return Estimate(mean, low, high, n)
+    return Estimate(float(data.mean()), low, high, len(data))
 
 
 def paired_difference(first: Mapping[str, float], second: Mapping[str, float]) -> Difference:

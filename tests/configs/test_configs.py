@@ -12,7 +12,7 @@ from omegaconf import DictConfig, OmegaConf
 from eval.cells import method_settings
 
 CONFIGS = Path(__file__).parents[2] / "configs"
-ROOTS = ["data_gen", "train", "eval", "report"]
+ROOTS = ["data_gen", "train", "eval", "fidelity", "report"]
 GROUPS = ["preset", "model", "teacher", "dataset", "benchmark", "method", "generation", "tracker"]
 CHOICES = [(group, path.stem) for group in GROUPS for path in sorted((CONFIGS / group).glob("*.yaml"))]
 YAMLS = [path for path in sorted(CONFIGS.rglob("*.yaml")) if "accelerate" not in path.parts]

@@ -1,0 +1,183 @@
+"""What each method does to the predictions on given traces: python -m eval.fidelity (see configs/fidelity.yaml).
+
+Teacher-forced, so that no sampling noise comes in: the tokens are given, and the distributions with the full cache and
+with a method's are compared at each of them.
+"""
+
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from hydra.utils import instantiate
+from omegaconf import DictConfig, OmegaConf
+
+from configs.cli import stage
+from eval.cells import sample_seed
+from eval.checkpoint import Checkpoint, find_checkpoint
+from eval.given_traces import GivenTrace, given_traces, trace_file
+from eval.reporting.fidelity import ROWS, write_fidelity
+from zoomr.runs import AppendLog, Run, UserError, progress
+
+Key = tuple[str, int | None]  # a method, and the window that stands for a budget; None for the full cache
+
+
+@stage("fidelity")
+def main(cfg: DictConfig) -> None:
+    """See `measure_fidelity`."""
+    measure_fidelity(cfg)
+
+
+def measure_fidelity(cfg: DictConfig) -> None:
+    """Measure what is missing, trace by trace, and write the table and the figure.
+
+    Parameters
+    ----------
+    cfg : DictConfig
+        The composed configuration of configs/fidelity.yaml.
+
+    Raises
+    ------
+    UserError
+        When the traces, the checkpoint or a method's settings cannot be used.
+    """
+    config: Any = OmegaConf.to_container(cfg, resolve=True)
+    settings = config["fidelity"]
+    file = trace_file(settings["path"], settings["split"])
+    checkpoint = find_checkpoint(cfg)
+    shaping = {name: value for name, value in settings.items() if name not in ("path", "split")}
+    run = Run.open(
+        Path(cfg.paths.runs),
+        "fidelity",
+        settings["name"],
+        settings={"model": checkpoint.settings, "fidelity": shaping, "seed": cfg.seed, "limit": cfg.limit},
+        inputs=checkpoint.inputs | {"fidelity.path": file},
+        config=config,
+        next_command=f"python -m eval.report preset={cfg.preset.name}",
+    )
+    if not run.complete:
+        with AppendLog(run.dir / ROWS) as log:
+            traces = measure_missing(log, file, checkpoint, config)
+        run.finish(counts={"traces": traces}, outputs=[ROWS])
+    else:
+        run.say_done()
+    for path in write_fidelity(run.dir, Path(cfg.paths.results)):
+        print(f"   {path}")
+
+
+def wanted(settings: dict[str, Any]) -> list[Key]:
+    """The full cache, then every method at every window; the method that sets the budgets first."""
+    first = settings["match"]["method"]
+    methods = sorted(settings["methods"], key=lambda name: name != first)
+    return [("full", None), *((name, window) for window in settings["windows"] for name in methods)]
+
+
+def measure_missing(log: AppendLog, file: Path, checkpoint: Checkpoint, config: dict[str, Any]) -> int:
+    """Append the rows that the log lacks; returns the number of traces."""
+    settings = config["fidelity"]
+    model, tokenizer = checkpoint.load(config["device"])
+    longest = min(settings["max_tokens"], model.config.max_position_embeddings)
+    found = given_traces(file, tokenizer, settings["min_tokens"], longest)
+    traces = list(itertools.islice(found, config["limit"]))
+    if not traces:
+        raise UserError(f"fidelity.min_tokens={settings['min_tokens']}: no trace of {file} is that long.")
+    done = {row["id"]: row for row in log.rows()}
+    keys = wanted(settings)
+    with progress(total=len(keys) * len(traces), initial=len(done), unit="run", description=settings["name"]) as bar:
+        for trace in traces:
+            missing = [key for key in keys if row_id(trace, key) not in done]
+            if not missing:
+                continue
+            for row in measure(model, tokenizer, trace, missing, done, settings, config["seed"]):
+                log.append(row)
+                done[row["id"]] = row
+                bar.update()
+    return len(traces)
+
+
+def row_id(trace: GivenTrace, key: Key) -> str:
+    """Key of a row."""
+    return f"{trace.id}|{key[0]}|{key[1]}"
+
+
+def measure(
+    model: Any,
+    tokenizer: Any,
+    trace: GivenTrace,
+    missing: list[Key],
+    done: dict[str, dict[str, Any]],
+    settings: dict[str, Any],
+    seed: int,
+) -> Iterator[dict[str, Any]]:
+    """Run the missing methods over one trace, the full cache once for all of them.
+
+    Parameters
+    ----------
+    done : dict
+        Rows by id; those that set a budget are among them when it is asked for.
+    """
+    from zoomr.damage import Reference
+    from zoomr.trace import Refresh
+
+    reference = Reference(model, tokenizer, trace.prompt, trace.continuation)
+    for method, window in missing:
+        refreshes: list[Refresh] = []
+        if method == "full":
+            policy, damage = {"_target_": "zoomr.Full"}, reference.undamaged()
+        else:
+            matched = done.get(row_id(trace, (settings["match"]["method"], window)))
+            policy = policy_settings(settings["methods"][method], window, matched, settings["match"])
+            damage = reference.damage(instantiate(policy), seed=sample_seed(seed, trace.id, 0), trace=refreshes.append)
+        usage = damage.usage
+        yield {
+            "id": row_id(trace, (method, window)),
+            "trace": trace.id,
+            "method": method,
+            "policy": policy,
+            "window": window,
+            "tokens": damage.tokens,
+            "nll_full": damage.nll_full,
+            "delta_nll": damage.delta_nll,
+            "kl": damage.kl,
+            "top1_agreement": damage.top1_agreement,
+            "seen_tokens": usage.seen_tokens,
+            "active_tokens_mean": usage.active_tokens_mean,
+            "active_tokens_peak": usage.active_tokens_peak,
+            "refreshes": usage.refreshes,
+            "active_at": {str(seen): active_at(refreshes, seen) for seen in settings["seen"]},
+        }
+
+
+def policy_settings(
+    method: dict[str, Any], window: int | None, matched: dict[str, Any] | None, match: dict[str, Any]
+) -> dict[str, Any]:
+    """Settings of a method's policy at a budget.
+
+    Parameters
+    ----------
+    method : dict
+        As in configs/method.
+    window : int
+        What a method with a window gets.
+    matched : dict or None
+        The row of the method that sets the budget, on the same trace with the same window.
+    match : dict
+        ``fidelity.match``.
+    """
+    policy = {key: value for key, value in method.items() if key != "name"}
+    if "window" in policy:
+        policy["window"] = window
+    if policy.get("budget") == "match":
+        if matched is None:
+            raise UserError(f"fidelity.match.method={match['method']} is not among fidelity.methods.")
+        policy["budget"] = round(matched[f"active_tokens_{match['statistic']}"])
+    return policy
+
+
+def active_at(refreshes: list[Any], seen: int) -> int | None:
+    """Active tokens after the first refresh with so many seen tokens; None where the trace is shorter."""
+    return next((refresh.active for refresh in refreshes if refresh.position + 1 >= seen), None)
+
+
+if __name__ == "__main__":
+    main()

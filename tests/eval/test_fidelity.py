@@ -1,0 +1,176 @@
+"""The fidelity stage on tiny traces: what it measures, that it resumes, and what its table and sentences say."""
+
+import csv
+import json
+
+import hydra
+import pytest
+from omegaconf import OmegaConf
+from tokenizers import Tokenizer, models, pre_tokenizers
+from transformers import PreTrainedTokenizerFast
+
+from configs.cli import CONFIGS
+from eval.checkpoint import Checkpoint
+from eval.fidelity import ROWS, measure_fidelity
+from eval.reporting.fidelity import fidelity_table, halves_sentence, ranking
+from eval.rows import read_rows
+from tests.zoomr.tiny import VOCABULARY, make_model, prompt_of, story
+from zoomr import damage
+from zoomr.runs import UserError
+from zoomr.segments import BEGIN_SUMMARY, END_SUMMARY
+
+TEMPLATE = "{% for m in messages %}{{ m['content'] }} {% if m['role'] == 'assistant' %}</s> {% endif %}{% endfor %}"
+
+
+class Killed(BaseException):
+    """Stands for a signal in the middle of a run."""
+
+
+@pytest.fixture(scope="module")
+def loaded():
+    core = Tokenizer(models.WordLevel({word: i for i, word in enumerate(VOCABULARY)}, unk_token="<pad>"))
+    core.pre_tokenizer = pre_tokenizers.Split(" ", "removed")
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=core, pad_token="<pad>", bos_token="<s>", eos_token="</s>", chat_template=TEMPLATE
+    )
+    tokenizer.add_special_tokens({"additional_special_tokens": [BEGIN_SUMMARY, END_SUMMARY]})
+    return make_model(), tokenizer
+
+
+@pytest.fixture
+def config(tmp_path, monkeypatch, loaded):
+    monkeypatch.setattr(Checkpoint, "load", lambda self, device: loaded)
+
+    def text(ids):
+        return " ".join(VOCABULARY[token] for token in ids)
+
+    rows = [
+        {"id": f"t{seed}", "user": text(prompt_of(seed, 6)), "assistant": text(story(seed, paragraphs=length))}
+        for seed, length in enumerate((3, 1, 4, 3))
+    ]
+    (tmp_path / "traces.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+    def make(*overrides):
+        with hydra.initialize_config_dir(str(CONFIGS), version_base="1.3"):
+            return hydra.compose(
+                "fidelity",
+                overrides=[
+                    f"paths.root={tmp_path}/runs",
+                    f"paths.results={tmp_path}/results",
+                    "checkpoint=base",
+                    f"fidelity.path={tmp_path}/traces.jsonl",
+                    "fidelity.windows=[4,12]",
+                    "fidelity.min_tokens=40",
+                    "fidelity.seen=[30,500]",
+                    *overrides,
+                ],
+            )
+
+    return make
+
+
+def rows_of(tmp_path):
+    (path,) = (tmp_path / "runs").glob(f"micro/fidelity/*/{ROWS}")
+    return read_rows(path)
+
+
+def test_every_method_and_budget_on_every_long_trace(config, tmp_path, capsys):
+    cfg = config()
+    measure_fidelity(cfg)
+    rows = rows_of(tmp_path)
+    methods = set(cfg.fidelity.methods)
+    assert {row["trace"] for row in rows} == {"t0", "t2", "t3"}
+    assert {(row["method"], row["window"]) for row in rows} == {("full", None)} | {
+        (m, w) for m in methods for w in (4, 12)
+    }
+    assert len(rows) == 3 * (1 + 2 * len(methods))
+    by_id = {row["id"]: row for row in rows}
+    for row in rows:
+        if "budget" in row["policy"]:
+            assert row["policy"]["budget"] == by_id[f"{row['trace']}|zoomr|{row['window']}"]["active_tokens_peak"]
+        if row["method"] != "full":
+            assert row["kl"] > 0
+            assert row["active_tokens_mean"] < by_id[f"{row['trace']}|full|None"]["active_tokens_mean"]
+    with open(tmp_path / "results" / "fidelity.csv", newline="") as file:
+        table = list(csv.DictReader(file))
+    assert [line["n_traces"] for line in table] == ["3"] * (1 + 2 * len(methods))
+    assert table[0]["method"] == "full" and float(table[0]["delta_nll"]) == 0
+    zoomr = next(line for line in table if line["method"] == "zoomr" and line["budget"] == "window 12")
+    assert float(zoomr["ci_low"]) <= float(zoomr["delta_nll"]) <= float(zoomr["ci_high"])
+    assert float(zoomr["active_at_30"]) > 0 and zoomr["active_at_500"] == ""
+    assert (tmp_path / "results" / "fidelity.svg").exists()
+    assert "next: python -m eval.report preset=micro" in capsys.readouterr().out
+
+
+def test_a_killed_run_goes_on_where_it_stopped(config, tmp_path, monkeypatch):
+    cfg = config("limit=2", "~fidelity.methods.h2o_prompt")
+    references = []
+
+    class Counted(damage.Reference):
+        def __init__(self, *args):
+            references.append(args[2])
+            super().__init__(*args)
+
+        def damage(self, *args, **settings):
+            if len(references) == 1 and len(rows_of(tmp_path)) == 4:
+                raise Killed
+            return super().damage(*args, **settings)
+
+    monkeypatch.setattr(damage, "Reference", Counted)
+    with pytest.raises(Killed):
+        measure_fidelity(cfg)
+    before = rows_of(tmp_path)
+    assert len(before) == 4
+    measure_fidelity(cfg)
+    after = rows_of(tmp_path)
+    assert after[:4] == before
+    assert len({row["id"] for row in after}) == len(after) == 2 * 11
+    assert len(references) == 3  # one a trace, and one more after the kill
+    measure_fidelity(cfg)
+    assert len(references) == 3
+
+
+def test_ambiguities_are_zoomr_with_one_setting_changed(config):
+    methods = OmegaConf.to_container(config("grid=ambiguities").fidelity.methods, resolve=True)
+    plain = methods.pop("zoomr")
+    changed = [{key for key in plain if method[key] != plain[key]} for method in methods.values()]
+    assert all(len(one) == 1 for one in changed)
+    assert len(set(map(frozenset, changed))) == len(changed)
+
+
+@pytest.mark.parametrize(
+    ("override", "sentence"),
+    [
+        ("fidelity.path=nowhere.jsonl", "fidelity.path=nowhere.jsonl does not exist"),
+        ("fidelity.min_tokens=4000", "fidelity.min_tokens=4000: no trace"),
+        ("fidelity.match.method=nobody", "fidelity.match.method=nobody is not among"),
+    ],
+)
+def test_bad_input_is_one_sentence(config, override, sentence):
+    with pytest.raises(UserError, match=sentence):
+        measure_fidelity(config("limit=1", override))
+
+
+def test_traces_without_summaries_are_refused(config, tmp_path):
+    (tmp_path / "bare.jsonl").write_text(json.dumps({"id": "a", "user": "w1", "assistant": "w2 w3 ."}) + "\n")
+    with pytest.raises(UserError, match="row 0 has no summaries"):
+        measure_fidelity(config(f"fidelity.path={tmp_path}/bare.jsonl"))
+
+
+def made(values):
+    return [
+        {"trace": f"t{n}", "method": method, "window": 8, "delta_nll": value, "policy": {}, "active_at": {}}
+        | {"tokens": 9, "refreshes": 0, "active_tokens_mean": 5.0, "kl": 0.1, "top1_agreement": 0.9, "seen_tokens": 9}
+        for method, own in values.items()
+        for n, value in enumerate(own)
+    ]
+
+
+def test_halves_agree_or_not():
+    same = made({"a": [0.1, 0.2, 0.1, 0.2], "b": [0.3, 0.4, 0.3, 0.4]})
+    assert ranking(same) == [("a", 8), ("b", 8)]
+    assert "rank correlation of 1.00" in halves_sentence(same)
+    assert "rank correlation of -1.00" in halves_sentence(made({"a": [0.1, 0.4], "b": [0.3, 0.2]}))
+    line = fidelity_table(same, {"name": "m", "checkpoint": "base"})[0]
+    assert line["delta_nll"] == pytest.approx(0.15)
+    assert 0.1 <= line["ci_low"] < 0.15 < line["ci_high"] <= 0.2
