@@ -15,7 +15,7 @@ def dashboard(entity: str, project: str) -> Any:
     Returns
     -------
     wandb_workspaces.workspaces.Workspace
-        Three sections: accuracy against memory, the ablations over c and k, and lengths and format.
+        Four sections: accuracy against memory, the ablations over c and k, lengths and format, and samples to read.
     """
     import wandb_workspaces.reports.v2 as reports
     import wandb_workspaces.workspaces as workspaces
@@ -52,7 +52,13 @@ def dashboard(entity: str, project: str) -> Any:
         bars("eval/unparsed_share", "Share without an answer"),
         bars("eval/tokens_per_s", "Tokens per second"),
     ]
-    sections = {"Accuracy and memory": against_memory, "Ablations": ablations, "Lengths and speed": form}
+    samples = [reports.WeavePanelSummaryTable(table_name="samples")]
+    sections = {
+        "Accuracy and memory": against_memory,
+        "Ablations": ablations,
+        "Lengths and speed": form,
+        "Samples": samples,
+    }
     return workspaces.Workspace(
         entity=entity,
         project=project,

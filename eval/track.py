@@ -3,6 +3,7 @@
 The cells on disk are the source of truth: this can be run again at any time, and each cell keeps its run id.
 """
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -12,29 +13,61 @@ from omegaconf import DictConfig
 from configs.cli import stage
 from eval.dashboard import dashboard, push_dashboard, specification
 from eval.reporting.cells import ScoredCell, load_cells
-from eval.rows import write_json
+from eval.rows import SAMPLES, read_rows, write_json
+from eval.score import SCORES
 from zoomr.runs import UserError, progress
 
 SPECIFICATION = "dashboard.json"
+COLUMNS = [
+    "id",
+    "status",
+    "gold",
+    "answer",
+    "reason",
+    "generated_tokens",
+    "active_tokens_peak",
+    "refreshes",
+    "text",
+]
 
 
 @stage("eval")
 def main(cfg: DictConfig) -> None:
-    """Log every current cell and write the dashboard's specification; push it where that is asked for."""
-    cells = load_cells(Path(cfg.paths.runs) / "score")
+    """See `track_cells`."""
+    track_cells(cfg)
+
+
+def track_cells(cfg: DictConfig) -> None:
+    """Log every current cell and write the dashboard's specification; push it where that is asked for.
+
+    Parameters
+    ----------
+    cfg : DictConfig
+        The composed configuration of configs/eval.yaml.
+
+    Raises
+    ------
+    UserError
+        When there is no scored cell.
+    """
+    runs = Path(cfg.paths.runs)
+    cells = load_cells(runs / "score")
     if not cells:
         raise UserError(f"paths.runs={cfg.paths.runs} holds no scored cells: run `python -m eval.score` first.")
     tracking = instantiate(cfg.tracker)
     for cell in progress(cells, unit="cell", description="tracker"):
+        shutil.rmtree(cell.directory / "wandb", ignore_errors=True)  # an earlier offline copy would be synced beside it
         with tracking.start(cell.directory, group=f"{cfg.preset.name}-{cell.benchmark}", config=describe(cell)) as run:
             run.log("eval", 0, figures(cell))
+            run.table("samples", list(COLUMNS), sample_rows(cell, runs / "generate", cfg.table_rows))
     workspace = dashboard(cfg.tracker.entity or "", cfg.tracker.project)
-    path = Path(cfg.paths.runs) / SPECIFICATION
+    path = runs / SPECIFICATION
     write_json(path, specification(workspace))
     if cfg.push:
         push_dashboard(workspace)
-    offline = f"wandb sync {cfg.paths.runs}/score/*/wandb/offline-run-*"
-    print(f"-> {path}   next: {offline if cfg.tracker.mode == 'offline' else 'open the project on W&B'}")
+    offline = list(runs.glob("score/*/wandb/offline-run-*"))
+    sync = f"wandb sync {runs}/score/*/wandb/offline-run-*"
+    print(f"-> {path}   next: {sync if offline else 'open the project on W&B'}")
 
 
 def describe(cell: ScoredCell) -> dict[str, Any]:
@@ -57,6 +90,24 @@ def figures(cell: ScoredCell) -> dict[str, float]:
     shares = {f"{status}_share": count / summary["n_samples"] for status, count in summary["statuses"].items()}
     keys = ("accuracy", "ci_low", "ci_high", "majority", "n_problems", "n_samples")
     return {key: summary[key] for key in keys} | shares | summary["meters"]
+
+
+def sample_rows(cell: ScoredCell, generated: Path, count: int) -> list[list[Any]]:
+    """The first samples of a cell with their grades, a value for each of COLUMNS.
+
+    Parameters
+    ----------
+    cell : ScoredCell
+        The cell.
+    generated : Path
+        The directory of the generate stage.
+    count : int
+        The most rows.
+    """
+    scores = {row["id"]: row for row in read_rows(cell.directory / SCORES)[:count]}
+    samples = (row for name in cell.summary["directories"] for row in read_rows(generated / name / SAMPLES))
+    graded = (sample | scores[sample["id"]] for sample in samples if sample["id"] in scores)
+    return [[row[column] for column in COLUMNS] for row in graded]
 
 
 if __name__ == "__main__":

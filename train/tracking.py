@@ -70,6 +70,13 @@ class Tracker:
         if self._wandb:
             self._wandb.log(row)
 
+    def table(self, name: str, columns: list[str | int], rows: list[list[Any]]) -> None:
+        """Show rows on W&B as a table; the local file leaves them where they came from."""
+        if self._wandb:
+            import wandb
+
+            self._wandb.log({name: wandb.Table(columns=columns, data=rows)})
+
     def __enter__(self) -> "Tracker":
         return self
 
