@@ -12,6 +12,7 @@ from eval.reporting import (
     active_set,
     consensus,
     differences,
+    fidelity_section,
     finetuning,
     html,
     origins,
@@ -64,16 +65,19 @@ def build(cfg: DictConfig) -> None:
     found, models = findings(compared), dict(cfg.paper_models)
     beside = paper_rows(compared, paper, models)
     write_atomic(results / "cells.csv", to_csv([csv_row(cell) for cell in cells]))
-    write_atomic(results / "table1.md", table1_page(compared, found, beside, generation))
+    intro = " ".join([describe(generation, compared), *notes(cfg)])
+    write_atomic(results / "table1.md", table1_page(compared, found, beside, intro))
     write_atomic(results / "table1.csv", to_csv(beside))
     write_atomic(results / "table1.tex", latex(tables.beside_paper(beside)))
     drawing, _ = accuracy_against_active(compared, curves, results / "accuracy_vs_active")
     efficiency, profiled = profile.section(runs / "profile", paper, results)
+    fidelity, forced = fidelity_section.section(runs / "fidelity", results)
     training, trained = finetuning.section(compared, runs, paper["training"])
     parts = [
         tables.orderings(found),
         tables.table1(compared, beside, models),
         tables.against_active(compared, curves, drawing),
+        fidelity,
         active_set.section(compared, runs / "generate", results),
         efficiency,
         ablation.section(over_c_and_k, paper, results),
@@ -81,9 +85,9 @@ def build(cfg: DictConfig) -> None:
         differences.section(compared),
         tables.lengths(compared),
         training,
-        origins.section([*map(origins.of_cell, comparable), *profiled, *trained]),
+        origins.section([*map(origins.of_cell, comparable), *forced, *profiled, *trained]),
     ]
-    head = f"<h1>ZoomR, preset {cfg.preset.name}</h1>\n{html.paragraph(describe(generation, compared), 'soft')}"
+    head = f"<h1>ZoomR, preset {cfg.preset.name}</h1>\n{html.paragraph(intro, 'soft')}"
     body = head + sections.contents(parts) + sections.bodies(parts)
     write_atomic(results / "report.html", html.page(f"ZoomR: {cfg.preset.name}", body))
     print(f"-> {results}   next: open {results / 'report.html'}")
@@ -105,11 +109,21 @@ def describe(generation: dict[str, Any], cells: list[ScoredCell]) -> str:
     )
 
 
+def notes(cfg: DictConfig) -> list[str]:
+    """What to bear in mind with every number: of the model, and of counts that follow from a budget of time."""
+    found = []
+    if cfg.model.get("note"):
+        found.append(f"{cfg.model.name}: {cfg.model.note}")
+    if cfg.get("budget"):
+        found.append(f"The numbers of traces, steps and problems are those for {cfg.budget} on two idle cores.")
+    return found
+
+
 def table1_page(
     cells: list[ScoredCell],
     found: dict[tuple[str, str], list[Finding]],
     beside: list[dict[str, Any]],
-    generation: dict[str, Any],
+    intro: str,
 ) -> str:
     """The page with table 1: ours, what the paper's orderings do here, and the paper's table beside ours."""
     answers = "".join(
@@ -120,7 +134,7 @@ def table1_page(
     return "\n".join(
         [
             "# Table 1\n",
-            describe(generation, cells) + "\n",
+            intro + "\n",
             "## Ours\n",
             markdown(own_rows(cells)),
             "## Do the paper's orderings show here?",

@@ -38,7 +38,8 @@ def write_fidelity(directory: Path, results: Path) -> list[Path]:
     rows = read_rows(directory / ROWS)
     stem = results / settings["fidelity"]["name"]
     table = stem.with_suffix(".csv")
-    write_atomic(table, to_csv([csv_row(line) for line in fidelity_table(rows, settings["model"])]))
+    note = {"note": manifest["config"]["model"].get("note", "")}
+    write_atomic(table, to_csv([csv_row(line | note) for line in fidelity_table(rows, settings["model"])]))
     return [table, *draw_fidelity(rows, stem)]
 
 

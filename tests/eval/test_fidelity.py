@@ -13,6 +13,7 @@ from configs.cli import CONFIGS
 from eval.checkpoint import Checkpoint
 from eval.fidelity import ROWS, measure_fidelity
 from eval.reporting.fidelity import fidelity_table, halves_sentence, ranking
+from eval.reporting.fidelity_section import readable_rows, section
 from eval.rows import read_rows
 from tests.zoomr.tiny import VOCABULARY, make_model, prompt_of, story
 from zoomr import damage
@@ -100,6 +101,10 @@ def test_every_method_and_budget_on_every_long_trace(config, tmp_path, capsys):
     assert float(zoomr["active_at_30"]) > 0 and zoomr["active_at_500"] == ""
     assert (tmp_path / "results" / "fidelity.svg").exists()
     assert "next: python -m eval.report preset=micro" in capsys.readouterr().out
+    part, origins = section(tmp_path / "runs" / "micro" / "fidelity", tmp_path / "results")
+    assert part.run and len(origins) == 1
+    assert "Recency zoom" in part.body and "of the 3 traces" in part.body and "<svg" in part.body
+    assert not section(tmp_path / "nowhere", tmp_path / "results")[0].run
 
 
 def test_a_killed_run_goes_on_where_it_stopped(config, tmp_path, monkeypatch):
@@ -171,6 +176,9 @@ def test_halves_agree_or_not():
     assert ranking(same) == [("a", 8), ("b", 8)]
     assert "rank correlation of 1.00" in halves_sentence(same)
     assert "rank correlation of -1.00" in halves_sentence(made({"a": [0.1, 0.4], "b": [0.3, 0.2]}))
+    assert [row["minus ZoomR's"] for row in readable_rows(same, {"name": "m", "checkpoint": "base"})] == ["", ""]
+    beside = readable_rows(made({"zoomr": [0.1, 0.2], "b": [0.3, 0.4]}), {"name": "m", "checkpoint": "base"})
+    assert beside[1]["minus ZoomR's"].startswith("+0.2000 [+0.2000, +0.2000]")
     line = fidelity_table(same, {"name": "m", "checkpoint": "base"})[0]
     assert line["delta_nll"] == pytest.approx(0.15)
     assert 0.1 <= line["ci_low"] < 0.15 < line["ci_high"] <= 0.2

@@ -1,0 +1,98 @@
+"""The report's section on fidelity: the newest runs of eval.fidelity, a table and a figure each."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from eval.reporting import html
+from eval.reporting.fidelity import (
+    ROWS,
+    Row,
+    cells,
+    fidelity_table,
+    halves_sentence,
+    latest_run,
+    method_name,
+    write_fidelity,
+)
+from eval.reporting.origins import Origin, of_manifest
+from eval.reporting.sections import Section, not_run
+from eval.rows import read_rows
+from eval.statistics import paired_difference
+from zoomr.runs import read_manifest
+
+ANCHOR, TITLE = "fidelity", "Fidelity to the full cache"
+GRIDS = {"fidelity": "Methods", "ambiguities": "What the paper leaves open"}
+
+
+def section(measured: Path, results: Path) -> tuple[Section, list[Origin]]:
+    """What the methods do to the predictions on given traces, and where the numbers come from.
+
+    Parameters
+    ----------
+    measured : Path
+        The directory of the fidelity stage.
+    results : Path
+        Gets the tables and the figures.
+
+    Returns
+    -------
+    tuple of Section and list of Origin
+        Not run, and no origin, where there is no finished run.
+    """
+    body, origins = "", []
+    for name, title in GRIDS.items():
+        directory = latest_run(measured, name)
+        if directory is None:
+            continue
+        manifest = read_manifest(directory)
+        origin = of_manifest(f"Fidelity: {title}", f"run-{directory.name}", manifest)
+        rows = read_rows(directory / ROWS)
+        _, drawing, _ = write_fidelity(directory, results)
+        caption = (
+            "Added NLL and KL divergence against active KV tokens, teacher-forced. Open markers keep the whole prompt; "
+            "bars: 95% bootstrap interval over traces."
+        )
+        table = [
+            row | {"method": html.Link(row["method"], origin.anchor)}
+            for row in readable_rows(rows, manifest["settings"]["model"])
+        ]
+        sentence = f"{halves_sentence(rows)} {manifest['config']['model'].get('note', '')}".strip()
+        body += f"<h3>{html.escape(title)}</h3>\n{html.paragraph(sentence)}"
+        body += html.figure(drawing, caption) + html.table(table)
+        origins.append(origin)
+    if not origins:
+        return not_run(ANCHOR, TITLE, "python -m eval.fidelity"), []
+    return Section(ANCHOR, TITLE, body), origins
+
+
+def readable_rows(rows: Sequence[Row], model: dict[str, Any]) -> list[Row]:
+    """The table for people: added NLL with its interval, and its paired difference to ZoomR with the same window."""
+    table = []
+    for line, (cell, found) in zip(fidelity_table(rows, model), cells(rows).items(), strict=True):
+        table.append(
+            {
+                "method": method_name(cell[0]),
+                "budget": line["budget"],
+                "active, mean": f"{line['active_tokens_mean']:.0f}",
+                "seen": f"{line['seen_tokens_mean']:.0f}",
+                "added NLL": f"{line['delta_nll']:+.4f} [{line['ci_low']:+.4f}, {line['ci_high']:+.4f}]",
+                "minus ZoomR's": difference_text(found, cells(rows).get(("zoomr", cell[1]))),
+                "KL": f"{line['kl']:.4f}",
+                "top-1 agreement": f"{100 * line['top1_agreement']:.1f}%",
+                "refresh gap": f"{line['refresh_gap']:.1f}" if line["refresh_gap"] else "",
+                "traces": line["n_traces"],
+            }
+        )
+    return table
+
+
+def difference_text(found: Sequence[Row], others: Sequence[Row] | None) -> str:
+    """Paired difference of the added NLL over traces, with its interval and p; empty against itself or nothing."""
+    if others is None or found[0]["method"] == others[0]["method"]:
+        return ""
+    one, other = ({row["trace"]: row["delta_nll"] for row in group} for group in (found, others))
+    if not one.keys() & other.keys():
+        return ""
+    difference = paired_difference(one, other)
+    return f"{difference.mean:+.4f} [{difference.low:+.4f}, {difference.high:+.4f}], p = {difference.p:.3f}"
