@@ -1,4 +1,5 @@
 # make reproduce            every stage of the micro preset: no network beyond PyPI, no GPU
+# make reproduce PRESET=laptop DATA=dir BUDGET=30m     public data from dir, counts for half an hour
 # make eval PRESET=laptop ARGS="limit=5"
 PRESET ?= micro
 ARGS ?=
@@ -7,13 +8,17 @@ METHODS ?= zoomr,full,sumr,streaming_llm,streaming_llm_prompt,h2o,h2o_prompt,ran
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
-STAGE = $(BIN)/python -m $(1) preset=$(PRESET) $(ARGS)
+STAGE = $(BIN)/python -m $(1) preset=$(PRESET) $(LOCAL) $(ARGS)
+LOCAL = $(if $(DATA),files=local files.directory=$(DATA)) $(if $(BUDGET),budget=$(BUDGET))
+# A preset may have a sweep and a grid of its own, under its name.
+SWEEP = $(if $(wildcard configs/sweep/$(PRESET).yaml),sweep=$(PRESET),method=$(METHODS))
+GRID = $(if $(wildcard configs/grid/$(PRESET).yaml),fidelity)
 # glibc hands large buffers back to the kernel after each use, which costs a CPU run half its time in page faults.
 export MALLOC_MMAP_THRESHOLD_ = 4294967296
 export MALLOC_TRIM_THRESHOLD_ = 17179869184
 export TOKENIZERS_PARALLELISM = false
 
-.PHONY: help env reproduce data train eval report plan bench test lint clean
+.PHONY: help env reproduce data train eval fidelity report plan bench test lint clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 12
@@ -25,7 +30,7 @@ env: .venv/ready ## set up .venv from pyproject.toml and constraints.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[dev]"
 	touch $@
 
-reproduce: data train eval report ## data_gen -> train -> eval -> report; only what is missing
+reproduce: data train eval $(GRID) report ## data_gen -> train -> eval -> report; only what is missing
 
 data: env ## write, summarize and build the training set
 	$(call STAGE,data_gen.prepare)
@@ -37,8 +42,11 @@ train: env ## fine-tune with LoRA and export the merged model
 	$(call STAGE,train.export)
 
 eval: env ## generate with every method, then score
-	$(call STAGE,eval.generate) -m method=$(METHODS)
+	$(call STAGE,eval.generate) -m $(SWEEP)
 	$(call STAGE,eval.score)
+
+fidelity: env ## what each method does to the predictions on given traces
+	$(call STAGE,eval.fidelity) $(if $(GRID),grid=$(PRESET))
 
 report: env ## tables and figures under results/
 	$(call STAGE,eval.report)

@@ -1,1 +1,3 @@
-"""Hydra's settings and the one Python file that reads them."""
+"""Hydra's settings and the Python that reads them."""
+
+from configs import duration as duration  # registers its resolver

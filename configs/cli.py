@@ -68,6 +68,8 @@ def explain(error: Exception, root: str) -> str:
     """Return one sentence for a refused override, with the nearest known name where a name is unknown."""
     if isinstance(error, OverrideParseException):
         return f"Cannot read {error.override}: a value with special characters belongs into a YAML file of configs/."
+    if isinstance(error.__cause__, UserError):
+        return str(error.__cause__)
     text = str(error.__cause__ or error)
     unknown_key = re.search(r"Key '([^']*)' is not in struct\s+full_key: (\S+)", text)
     if unknown_key:

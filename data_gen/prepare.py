@@ -32,6 +32,8 @@ def prepare(cfg: DictConfig) -> None:
         "tokens": cfg.model.name if dataset["tokens"] == "model" else dataset["tokens"],
         "limit": cfg.limit,
     }
+    if dataset["paragraphs"] is not None:
+        settings["paragraphs"] = dataset["paragraphs"]
     run = Run.open(
         cfg.paths.runs,
         stage="prepare",
@@ -49,7 +51,11 @@ def prepare(cfg: DictConfig) -> None:
     skipped: Counter[str] = Counter()
     statistics = Statistics(count)
 
-    found = read_traces(itertools.islice(source.rows(), cfg.limit), segmentation, count, skipped)
+    found = within(
+        read_traces(itertools.islice(source.rows(), cfg.limit), segmentation, count, skipped),
+        dataset["paragraphs"],
+        skipped,
+    )
     # The first trace comes before the bar, so that a source that cannot be used is the first thing said.
     first = list(itertools.islice(found, 1))
     if not first:
@@ -69,6 +75,17 @@ def prepare(cfg: DictConfig) -> None:
     counts |= {"traces": traces, "paragraphs": statistics.paragraphs, "skipped": dict(skipped)}
     run.finish(counts, ["traces.jsonl", "statistics.json", "statistics.html"])
     return None
+
+
+def within(traces: Iterator[Trace], paragraphs: int | None, skipped: Counter[str]) -> Iterator[Trace]:
+    """Let traces pass for as long as they have no more than so many paragraphs together; None lets all pass."""
+    passed = 0
+    for trace in traces:
+        if paragraphs is not None and passed + len(trace.paragraphs) > paragraphs:
+            skipped["over dataset.paragraphs"] += 1
+            continue
+        passed += len(trace.paragraphs)
+        yield trace
 
 
 def _blank_line_pieces(trace: Trace) -> list[str]:

@@ -2,16 +2,15 @@
 
 import inspect
 import re
-from pathlib import Path
 
 import hydra
 import pytest
 from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
 
+from configs.cli import CONFIGS
 from eval.cells import method_settings
 
-CONFIGS = Path(__file__).parents[2] / "configs"
 ROOTS = ["data_gen", "train", "eval", "fidelity", "report"]
 GROUPS = ["preset", "model", "teacher", "dataset", "benchmark", "method", "generation", "tracker"]
 CHOICES = [(group, path.stem) for group in GROUPS for path in sorted((CONFIGS / group).glob("*.yaml"))]
@@ -84,7 +83,18 @@ def test_k14_paper_values_and_assumptions_name_their_source():
 
 
 def test_presets_override_what_roots_say():
-    assert compose("eval", "preset=laptop").checkpoint == "base"
+    assert compose("eval", "preset=laptop").benchmark.name == "word_problems"
     assert compose("eval", "preset=micro").generation.window == 64
     assert compose("eval", "preset=micro", "generation.window=32").generation.window == 32
     assert compose("eval", "preset=micro", "model=smollm2").model.name == "smollm2-135m"
+
+
+def test_local_copies_take_the_place_of_the_hub():
+    copies = ["files=local", "files.directory=data"]
+    config = compose("data_gen", "preset=laptop", "benchmark=gsm8k", *copies)
+    assert config.dataset.source.path == "data/reasoning_traces_sample.jsonl"
+    assert config.benchmark.path == "data/gsm8k_test.jsonl"
+    assert config.build.benchmark_files.math500 == "data/math500.jsonl"
+    config = compose("data_gen", "preset=laptop", "benchmark=gsm8k")
+    assert config.dataset.source.path == "bespokelabs/Bespoke-Stratos-17k"
+    assert config.benchmark.path is None

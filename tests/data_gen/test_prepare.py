@@ -3,10 +3,13 @@
 import json
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
+from data_gen.prepare import within
+from data_gen.traces import Trace
 from tests.data_gen.conftest import manifest, rows
 
 ROOT = Path(__file__).parents[2]
@@ -47,6 +50,15 @@ def test_prepare_twice_does_it_once_and_names_the_next_command(tmp_path):
     assert command("prepare", *arguments).stdout == first.stdout
     other = command("prepare", *arguments, "dataset.segmentation.merge=false")
     assert other.stdout != first.stdout
+
+
+def test_traces_pass_while_their_paragraphs_fit():
+    sizes = {"a": 3, "b": 4, "c": 2, "d": 1}
+    traces = [Trace(name, None, "", "", ["p"] * size, [""] * size, "", None, None) for name, size in sizes.items()]
+    skipped: Counter[str] = Counter()
+    assert [trace.id for trace in within(iter(traces), 6, skipped)] == ["a", "c", "d"]
+    assert skipped == {"over dataset.paragraphs": 1}
+    assert len(list(within(iter(traces), None, skipped))) == 4
 
 
 @pytest.mark.parametrize(
