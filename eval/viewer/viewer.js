@@ -175,7 +175,9 @@ for (const [name, value] of Object.entries(data.facts)) {
   term.textContent = name;
   const description = document.createElement("dd");
   description.textContent = value;
-  element("facts").append(term, description);
+  const fact = document.createElement("div");
+  fact.append(term, description);
+  element("facts").append(fact);
 }
 element("slider").max = Math.max(0, refreshes.length - 1);
 element("slider").addEventListener("input", (event) => show(Number(event.target.value)));

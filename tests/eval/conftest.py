@@ -1,4 +1,5 @@
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -6,6 +7,8 @@ import pytest
 
 from eval.grading.pool import SymbolicPool
 
+CONFIGS = Path(__file__).resolve().parents[2] / "configs"
+CELLS = Path(__file__).parent / "cells" / "micro"
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 
 
@@ -90,3 +93,20 @@ def make_cell(tmp_path):
         return directory
 
     return write
+
+
+@pytest.fixture(scope="session")
+def micro_report(tmp_path_factory) -> Path:
+    """The committed cells, scored and reported: a directory with runs/ and results/."""
+    import hydra
+
+    from eval.report import build
+    from eval.score import score_cells
+
+    root = tmp_path_factory.mktemp("micro")
+    shutil.copytree(CELLS, root / "runs")
+    settings = ["preset=micro", f"paths.runs={root}/runs", f"paths.results={root}/results"]
+    with hydra.initialize_config_dir(str(CONFIGS), version_base="1.3"):
+        score_cells(hydra.compose("eval", [*settings, "score.workers=1"]))
+        build(hydra.compose("report", [*settings, "generation.max_new_tokens=600"]))
+    return root

@@ -27,6 +27,7 @@ def report(tmp_path, monkeypatch):
             {
                 "paths": {"runs": "runs/micro", "results": "results/micro"},
                 "preset": {"name": "micro"},
+                "model": {"name": "micro"},
                 "score": {"workers": 1, "seconds": 5, "mebibytes": 1024},
                 "generation": GREEDY,
                 "seed": 0,
