@@ -227,7 +227,7 @@ def test_the_readmes_screenshots(visit, tmp_path, scheme):
         pytest.skip("results/micro has no trace.html: python -m eval.report writes it")
     target = Path(os.environ.get("SCREENSHOTS", tmp_path))
     report = visit(results / "report.html", scheme=scheme)
-    report.locator("#table1").scroll_into_view_if_needed()
+    report.evaluate("document.getElementById('table1').scrollIntoView()")
     report.screenshot(path=target / f"report_{scheme}.png")
     viewer = visit(results / "trace.html", scheme=scheme)
     viewer.evaluate("show(Math.floor(refreshes.length / 2))")
