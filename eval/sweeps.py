@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import product
 from typing import Any
 
@@ -99,12 +100,15 @@ def cells(entries: Sequence[dict[str, Any]], cfg: DictConfig, model: str) -> lis
 def settle(overrides: Sequence[str], cfg: DictConfig) -> DictConfig:
     """Read what overrides settle from the groups' files: Hydra would take minutes to compose hundreds of cells."""
     chosen = dict(override.split("=", 1) for override in overrides)
-    groups = {
-        group: OmegaConf.load(CONFIGS / group / f"{chosen.pop(group)}.yaml") if group in chosen else cfg[group]
-        for group in GROUPS
-    }
+    groups = {group: read_choice(group, chosen.pop(group)) if group in chosen else cfg[group] for group in GROUPS}
     start = OmegaConf.create({"seed": cfg.seed, "checkpoint": "export", **groups})
     single = [
         f"{key}={value}" for key, value in chosen.items() if key == "checkpoint" or key.partition(".")[0] in GROUPS
     ]
     return OmegaConf.merge(start, OmegaConf.from_dotlist(single))  # type: ignore[return-value]
+
+
+@cache
+def read_choice(group: str, choice: str) -> DictConfig:
+    """A file of a config group."""
+    return OmegaConf.load(CONFIGS / group / f"{choice}.yaml")  # type: ignore[return-value]
