@@ -1,6 +1,9 @@
-"""Cells that are begun, killed, resumed and sharded, with the decoder replaced by a table of answers. E18, H03, H12."""
+"""Cells that are begun, killed, resumed and sharded, with a table of answers for a decoder. E18, H03, H04, H12."""
 
 import json
+import multiprocessing
+import shutil
+import sys
 
 import pytest
 from omegaconf import OmegaConf
@@ -11,6 +14,8 @@ from eval.generate import FAILURE, SAMPLES, generate_cell
 from eval.rows import read_rows
 from tests.eval.conftest import METERS
 from zoomr.runs import UserError, read_manifest
+
+REFUSED = 7
 
 
 class Killed(BaseException):
@@ -97,6 +102,36 @@ def test_a_killed_cell_resumes_with_what_is_missing_and_equals_the_uninterrupted
     assert len(asked) == 7
     assert (broken / SAMPLES).read_bytes() == expected
     assert not (broken / FAILURE).exists()
+
+
+def test_h04_of_two_processes_on_one_cell_one_works_and_the_other_is_told(config, tmp_path, monkeypatch):
+    run(monkeypatch, config())
+    (whole,) = cells(tmp_path)
+    expected = (whole / SAMPLES).read_bytes()
+    shutil.rmtree(whole)
+    decode, _ = fake_decode()
+    context = multiprocessing.get_context("fork")
+    told = context.Event()
+
+    def wait_for_the_other(*arguments):
+        assert told.wait(60)
+        yield from decode(*arguments)
+
+    def work():
+        try:
+            generate_cell(config())
+        except UserError as error:
+            told.set()
+            sys.exit(REFUSED if "Another process is at work" in str(error) else 1)
+
+    monkeypatch.setattr(generate, "decode", wait_for_the_other)
+    processes = [context.Process(target=work) for _ in range(2)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join(60)
+    assert sorted(process.exitcode for process in processes) == [0, REFUSED]
+    assert (whole / SAMPLES).read_bytes() == expected
 
 
 def test_a_finished_cell_asks_for_nothing(config, tmp_path, monkeypatch):

@@ -1,12 +1,15 @@
 """Fine-tuning tiny models: the loss is the plain one, what should be learnt is, and a killed run goes on as if not."""
 
+import re
 import shutil
+from pathlib import Path
 
 import pytest
 import torch
 from datasets import load_from_disk
 from safetensors.torch import load_file
 
+import train.sft
 from tests.train.conftest import Workshop, make_rows
 from tests.train.tiny import CHATML, make_tokenizer
 from train.checkpoints import last_checkpoint, step_of
@@ -16,6 +19,8 @@ from train.lora import Lora, adapt
 from train.tracking import read_figures
 from zoomr.loading import DELIMITERS, load, load_tokenizer
 from zoomr.runs import UserError
+
+ROOT = Path(__file__).parents[2]
 
 
 def trained(workshop, directory, *overrides):
@@ -78,6 +83,32 @@ def test_right_padding_without_a_mask_changes_neither_loss_nor_gradients(worksho
         alone = model(input_ids=torch.tensor([row["input_ids"]]), labels=torch.tensor([row["labels"]])).loss
         (alone * count / sum(supervised)).backward()
     assert_same(ours, gradients(model), 1e-6)
+
+
+def test_t15_rows_of_a_batch_do_not_see_each_other(workshop, tmp_path):
+    """Neither packed nor padded: the first row's tokens may change without a trace in the second's logits."""
+    trainer = trainer_for(workshop, tmp_path, "sft.batch_size=2")
+    assert not trainer.args.packing
+    batch = trainer.data_collator([trainer.train_dataset[i] for i in range(2)])
+    assert batch["input_ids"].shape[0] == 2
+    model, other = trainer.model.eval(), batch["input_ids"].clone()
+    other[0] = other[0].roll(1)
+    with torch.inference_mode():
+        before, after = (model(input_ids=ids).logits for ids in (batch["input_ids"], other))
+    assert not torch.equal(before[0], after[0])
+    torch.testing.assert_close(before[1], after[1], atol=1e-6, rtol=0)
+
+
+def test_t25_training_is_plain_full_attention(workshop, tmp_path):
+    """The last supervised token still sees the first thought, whatever a policy would have left out; and it is said."""
+    trainer = trainer_for(workshop, tmp_path)
+    row = trainer.train_dataset[0]
+    first = row["labels"].count(-100) + 5  # in the first paragraph, before the first summary
+    embedded = trainer.model.get_input_embeddings()(torch.tensor([row["input_ids"]])).detach().requires_grad_()
+    trainer.model.eval()(inputs_embeds=embedded).logits[0, -2, row["input_ids"][-1]].backward()
+    assert (embedded.grad[0, first:-1].norm(dim=-1) > 0).all()
+    for text in (train.sft.__doc__ or "", (ROOT / "README.md").read_text()):
+        assert re.search(r"plain\s+full-attention", text, re.IGNORECASE)
 
 
 def test_t16_accumulation_does_not_change_the_step(workshop, tmp_path):

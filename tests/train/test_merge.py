@@ -6,6 +6,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+import train.export
 from tests.train.tiny import LLAMA3, save_base
 from train.lora import Lora, adapt, finish_adapter
 from train.merge import merge
@@ -51,6 +52,18 @@ def test_t01_t03_t04_adapter_and_merge_reload_to_the_trained_logits(exported):
         assert tokenizer.get_vocab() == load_tokenizer(adapter).get_vocab()
     assert max(gaps.values()) < 1e-4
     assert model.config.tie_word_embeddings == (model.lm_head.weight is model.model.embed_tokens.weight)
+
+
+def test_t05_the_merge_is_a_plain_checkpoint_that_needs_no_peft(exported):
+    """Serving engines refuse adapters with token rows; the merge has the base's tensors and nothing else."""
+    _, adapter, merged = exported
+    merge(adapter, merged, "float32", 1e-4)
+    model, _ = load(adapter.with_name("base"))
+    tied = model.config.tie_word_embeddings
+    expected = {name for name in model.state_dict() if not (tied and name == "lm_head.weight")}
+    assert set(load_file(merged / "model.safetensors")) == expected
+    assert not (merged / "adapter_config.json").exists()
+    assert "Serving" in (train.export.__doc__ or "")
 
 
 def test_t20_bfloat16_is_rounded_once_after_a_float32_merge(exported):
