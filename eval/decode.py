@@ -54,7 +54,9 @@ def decode(
         )
         for request in missing
     }
-    policy = make_policy(cfg, model, max(map(len, prompts.values())), matched)
+    _, settings = method_settings(cfg.method)
+    if "budget" in settings:
+        settings["budget"] = budget_tokens(settings["budget"], cfg, model, max(map(len, prompts.values())), matched)
     batch = cfg.batch_size
     while missing:
         finished: set[str] = set()
@@ -64,7 +66,7 @@ def decode(
                 model,
                 tokenizer,
                 [prompts[request.problem.id] for request in missing],
-                policy=policy,
+                policy=make_policy(settings, missing),
                 max_new_tokens=cfg.generation.max_new_tokens,
                 temperature=cfg.generation.temperature,
                 top_p=cfg.generation.top_p,
@@ -113,18 +115,24 @@ def full_trace(tokenizer: Any, prompt: list[int], tokens: list[int], refreshes: 
     return {"pieces": pieces, "prompt_tokens": len(prompt), "edges": edges, "refreshes": kept}
 
 
-def make_policy(cfg: DictConfig, model: Any, prompt_tokens: int, matched: int | None) -> Any:
-    """The policy of the cell, its budget in tokens; a share is one of the longest prompt plus the token limit."""
-    _, settings = method_settings(cfg.method)
-    if "budget" not in settings:
-        return instantiate(settings)
+def budget_tokens(budget: Any, cfg: DictConfig, model: Any, prompt_tokens: int, matched: int | None) -> int:
+    """A cell's budget in tokens; a share is one of the longest prompt plus the token limit."""
     from zoomr.compat import kv_shape
     from zoomr.meter import resolve_budget
 
-    budget = resolve_budget(
-        settings["budget"],
+    return resolve_budget(
+        budget,
         bytes_per_token=kv_shape(model.config).bytes_per_token(model.dtype.itemsize),
         seen_tokens=prompt_tokens + cfg.generation.max_new_tokens,
         matched=matched,
     )
-    return instantiate(settings, budget=budget)
+
+
+def make_policy(settings: dict[str, Any], requests: list[Request]) -> Any:
+    """The policy for these requests; targets of `problem` are what each request's problem says it needs."""
+    if settings.get("targets") != "problem":
+        return instantiate(settings)
+    targets = [request.problem.needs for request in requests]
+    if None in targets:
+        raise UserError("method.targets=problem: these problems do not say what they need; use benchmark=ledger.")
+    return instantiate(settings, targets=targets, _convert_="all")

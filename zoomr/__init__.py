@@ -34,6 +34,7 @@ _HOMES = {
     "SnapKV": "zoomr.policies",
     "RecencyZoom": "zoomr.policies",
     "OracleZoom": "zoomr.policies",
+    "GivenZoom": "zoomr.policies",
 }
 
 __all__ = list(_HOMES)

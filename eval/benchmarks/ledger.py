@@ -47,7 +47,7 @@ class LedgerBenchmark:
             from data_gen.ledger.world import problems as draw_problems
 
             problems = [
-                Problem(name, problem.question, problem.answer, SYSTEM)
+                Problem(name, problem.question, problem.answer, SYSTEM, problem.dependencies)
                 for name, problem in draw_problems("test", self.count, list(self.lengths), self.seed)
             ]
         check(problems, self.name, None, self.answer)

@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Protocol
 
 from zoomr.runs import UserError
@@ -11,12 +11,22 @@ from zoomr.runs import UserError
 
 @dataclass(frozen=True)
 class Problem:
-    """A problem as the model is asked it. ``system`` is None where the caller chooses the system prompt."""
+    """A problem as the model is asked it.
+
+    Attributes
+    ----------
+    id, user, gold : str
+    system : str or None
+        None where the caller chooses the system prompt.
+    needs : tuple or None
+        For every paragraph of its reasoning the one that it needs, or None, where the benchmark knows them.
+    """
 
     id: str
     user: str
     gold: str
     system: str | None = None
+    needs: tuple[int | None, ...] | None = None
 
 
 class Benchmark(Protocol):
@@ -44,7 +54,8 @@ def checksum(problems: Sequence[Problem]) -> str:
     str
         16 hexadecimal digits, equal for equal problems in equal order.
     """
-    rows = json.dumps([asdict(problem) for problem in problems], sort_keys=True, ensure_ascii=False)
+    texts = [[problem.id, problem.user, problem.gold, problem.system] for problem in problems]
+    rows = json.dumps(texts, ensure_ascii=False)
     return hashlib.sha256(rows.encode()).hexdigest()[:16]
 
 

@@ -19,6 +19,7 @@ METHODS = (
     "random_zoom",
     "recency_zoom",
     "oracle_zoom",
+    "given_zoom",
 )
 
 

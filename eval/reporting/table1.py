@@ -13,7 +13,8 @@ NAMES = {
     "zoomr": "ZoomR",
     "random_zoom": "Random zoom",
     "recency_zoom": "Recency zoom",
-    "oracle_zoom": "Oracle zoom",
+    "oracle_zoom": "Oracle zoom, by attention",
+    "given_zoom": "Oracle zoom, by dependency",
     "random_attention": "Random eviction",
     "snapkv": "SnapKV, decoding",
     "snapkv_rkv": "SnapKV, R-KV's form",
@@ -27,6 +28,7 @@ BENCHMARKS = {
     "aime2024": "AIME24",
     "gsm8k": "GSM8K",
     "ledger": "Ledger",
+    "word_problems": "Word problems",
 }
 
 

@@ -117,6 +117,7 @@ class RecallControl:
             means=self.bank.of(indices, summaries) if asked else None,
             scaling=self.observer.scaling,
             seeds=[derived_seed(row.request.seed, row.refreshes) for row in chosen],
+            prompts=[row.request.prompt for row in chosen],
             keys=lambda: self.store.all_keys(indices, max(last) + 1),
         )
 

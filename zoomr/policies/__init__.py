@@ -2,6 +2,7 @@
 
 from zoomr.policies.base import Evicting, Needs, Recalling, RefreshView, Selection, SlotView
 from zoomr.policies.full import Full, FullOffload
+from zoomr.policies.given_zoom import GivenZoom
 from zoomr.policies.h2o import H2O
 from zoomr.policies.oracle_zoom import OracleZoom
 from zoomr.policies.random_attention import RandomAttention
@@ -19,6 +20,7 @@ __all__ = [
     "Evicting",
     "Full",
     "FullOffload",
+    "GivenZoom",
     "Needs",
     "OracleZoom",
     "Policy",

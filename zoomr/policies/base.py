@@ -57,6 +57,8 @@ class RefreshView:
     scaling : float
     seeds : list of int
         One a row and refresh.
+    prompts : list of int
+        Index of each row's prompt.
     keys : callable
         Gives the keys of all positions, (L, R, H, T, d).
     """
@@ -70,6 +72,7 @@ class RefreshView:
     means: Tensor | None
     scaling: float
     seeds: list[int]
+    prompts: list[int]
     keys: Callable[[], Tensor]
 
 
