@@ -2,7 +2,8 @@
 
 A recalling policy's choice is fixed between two refreshes, and the token that is due comes last in its chunk, since it
 still attends to the old choice. A policy that looks at positions alone says beforehand what every token will attend
-to. All others change with every token, and go through the ordinary loop.
+to. One that changes with every token, but for each head by itself, goes layer by layer (`zoomr.layered`). The rest
+goes through the ordinary loop.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from zoomr.batch import Batch, serve
 from zoomr.compat import CACHE_KWARG, KVShape, kv_shape
 from zoomr.control import EvictionControl, RecallControl
 from zoomr.forcing import Forcing
+from zoomr.layered import LayeredRow, by_layer
 from zoomr.loop import Prompt, token_ids
 from zoomr.observers import StepObserver
 from zoomr.plan import Plan
@@ -76,6 +78,8 @@ def forced_in_chunks(
     table = frozenset(boundary_table(tokenizer) if boundaries is None else boundaries)
     plan = Plan(policy, table, frozenset(), delimiter_ids(tokenizer), trace=trace)
     request = Request(number, 0, seed, token_ids(tokenizer, prompt), len(continuation), is_last_sample=True)
+    if by_layer(policy):
+        return LayeredRow(model, plan, request, continuation).run(visit, BLOCK)
     if not in_chunks(policy):
         return _step_by_step(model, plan, request, continuation, visit)
     return _ChunkedRow(model, plan, request, continuation).run(visit)

@@ -4,8 +4,9 @@ import pytest
 import torch
 
 from tests.zoomr.tiny import make_model, policies, prompt_of, story
-from zoomr import Full, SumR, ZoomR, teacher_forced
+from zoomr import H2O, Full, SumR, ZoomR, teacher_forced
 from zoomr.chunked import forced_in_chunks, in_chunks
+from zoomr.layered import by_layer
 from zoomr.segments import boundary_table
 from zoomr.trace import Refresh
 
@@ -87,17 +88,16 @@ def test_tokens_between_refreshes_share_a_forward(model, tokenizer):
         calls.clear()
         forced_in_chunks(model, tokenizer, PROMPTS[0], STORIES[0], policy=Full(), visit=lambda _: None)
         assert len(calls) == 2
+        calls.clear()
+        forced_in_chunks(model, tokenizer, PROMPTS[0], STORIES[0], policy=H2O(budget=16), visit=lambda _: None)
+        assert len(calls) == 2
     finally:
         hook.remove()
 
 
-def test_policies_that_look_at_attention_or_differ_by_head_go_step_by_step():
-    assert {name for name, policy in policies().items() if not in_chunks(policy)} == {
-        "streaming_llm_reassigned",
-        "random_attention",
-        "random_attention_prompt",
-        "snapkv",
-        "snapkv_max",
-        "h2o",
-        "h2o_prompt",
-    }
+def test_policies_whose_choice_is_not_known_beforehand_go_by_layer_or_by_step():
+    left = {name: policy for name, policy in policies().items() if not in_chunks(policy)}
+    assert {name for name, policy in left.items() if by_layer(policy)} == {"snapkv", "snapkv_max", "h2o", "h2o_prompt"}
+    steps = {name for name, policy in left.items() if not by_layer(policy)}
+    assert steps == {"streaming_llm_reassigned", "random_attention", "random_attention_prompt"}
+    assert not any(by_layer(policy) for name, policy in policies().items() if name not in left)
