@@ -3,22 +3,23 @@
 # make eval PRESET=laptop ARGS="limit=5"
 PRESET ?= micro
 ARGS ?=
-# The first method sets the budget that the others match.
-METHODS ?= zoomr,full,sumr,streaming_llm,streaming_llm_prompt,h2o,h2o_prompt,random_zoom,recency_zoom,oracle_zoom
+# Beside ZoomR, whose cell comes first since it sets the budget that others match.
+METHODS ?= full,given_zoom,oracle_zoom,random_zoom,recency_zoom,sumr,h2o,h2o_prompt,streaming_llm,streaming_llm_prompt
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 STAGE = $(BIN)/python -m $(1) preset=$(PRESET) $(LOCAL) $(ARGS)
 LOCAL = $(if $(DATA),files=local files.directory=$(DATA)) $(if $(BUDGET),budget=$(BUDGET))
 # A preset may have a sweep and a grid of its own, under its name.
-SWEEP = $(if $(wildcard configs/sweep/$(PRESET).yaml),sweep=$(PRESET),method=$(METHODS))
+OWN_SWEEP = $(wildcard configs/sweep/$(PRESET).yaml)
+SWEEP = $(if $(OWN_SWEEP),sweep=$(PRESET),method=$(METHODS))
 GRID = $(if $(wildcard configs/grid/$(PRESET).yaml),fidelity)
 # glibc hands large buffers back to the kernel after each use, which costs a CPU run half its time in page faults.
 export MALLOC_MMAP_THRESHOLD_ = 4294967296
 export MALLOC_TRIM_THRESHOLD_ = 17179869184
 export TOKENIZERS_PARALLELISM = false
 
-.PHONY: help env reproduce data train eval fidelity report plan bench test lint clean
+.PHONY: help env reproduce data train eval fidelity steps report plan bench test lint clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 12
@@ -42,11 +43,15 @@ train: env ## fine-tune with LoRA and export the merged model
 	$(call STAGE,train.export)
 
 eval: env ## generate with every method, then score
+	$(if $(OWN_SWEEP),,$(call STAGE,eval.generate))
 	$(call STAGE,eval.generate) -m $(SWEEP)
 	$(call STAGE,eval.score)
 
 fidelity: env ## what each method does to the predictions on given traces
 	$(call STAGE,eval.fidelity) $(if $(GRID),grid=$(PRESET))
+
+steps: env ## which look-ups each method gets right, on ledgers
+	$(call STAGE,eval.steps)
 
 report: env ## tables and figures under results/
 	$(call STAGE,eval.report)

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from zoomr.runs import UserError, write_atomic
 
 BEGIN = "<!-- results: written by python -m eval.readme -->"
 END = "<!-- end of results -->"
+LEDGER = Path(__file__).parents[1] / "configs" / "benchmark" / "ledger.yaml"
 COLUMNS = ("gpqa_diamond", "aime2025", "math500")
 
 
@@ -59,9 +61,9 @@ def micro_table(cells: list[dict[str, str]]) -> list[str]:
     lines = [
         "## What `make reproduce` shows",
         "",
-        f"The micro preset: {first['n_problems']} ledgers of 8 to 15 entries, greedy, a fine-tuned model of under a",
-        "million parameters, two CPU cores. Baselines have the KV budget that ZoomR used (mean over problems of the",
-        "peak). Accuracy in per cent with a bootstrap 95% interval over problems; active tokens are what a step",
+        f"The micro preset: {first['n_problems']} ledgers of {ledger_lengths()} lines, greedy, a fine-tuned model of",
+        "under a million parameters, two CPU cores. Baselines have the KV budget that ZoomR used (mean over problems of",
+        "the peak). Accuracy in per cent with a bootstrap 95% interval over problems; active tokens are what a step",
         "attends to.",
         "",
         "| method | accuracy | active tokens, peak | mean | saving at the end | tokens seen |",
@@ -72,27 +74,46 @@ def micro_table(cells: list[dict[str, str]]) -> list[str]:
         peak, mean, seen = (
             float(cell[f"{key}"]) for key in ("active_tokens_peak", "active_tokens_mean", "seen_tokens_mean")
         )
-        method = json.loads(cell["settings"])["method"]["name"]
-        name = NAMES[method.removesuffix("_prompt")]
-        prompt = " + prompt" if method.endswith("_prompt") else ""
         lines.append(
-            f"| {name}{prompt} | {accuracy:.1f} [{low:.1f}, {high:.1f}] | {peak:.0f} | {mean:.0f} | "
+            f"| {name_of(cell)} | {accuracy:.1f} [{low:.1f}, {high:.1f}] | {peak:.0f} | {mean:.0f} | "
             f"{float(cell['kv_saving_mean']):.2f}x | {seen:.0f} |"
         )
     return [*lines, "", *verdict(cells)]
 
 
+def ledger_lengths() -> str:
+    """The benchmark's numbers of lines, for people."""
+    lengths = yaml.safe_load(LEDGER.read_text())["lengths"]
+    return f"{min(lengths)} to {max(lengths)}"
+
+
+def name_of(cell: dict[str, str]) -> str:
+    """A cell's method for people, with c where a method has one."""
+    method = json.loads(cell["settings"])["method"]
+    prompt = " + prompt" if method["name"].endswith("_prompt") else ""
+    zooms = f", c = {method['policy']['c']}" if "c" in method["policy"] else ""
+    return f"{NAMES[method['name'].removesuffix('_prompt')]}{prompt}{zooms}"
+
+
 def verdict(cells: list[dict[str, str]]) -> list[str]:
-    """Whether ZoomR comes out ahead of its rivals at its budget, and where to read on."""
-    accuracy = {json.loads(cell["settings"])["method"]["name"]: float(cell["accuracy"]) for cell in cells}
-    rivals = {name: value for name, value in accuracy.items() if name not in ("full", "zoomr", "oracle_zoom")}
-    best = max(rivals, key=lambda name: rivals[name])
-    ahead = "comes out ahead" if accuracy["zoomr"] > rivals[best] else "does not come out ahead"
-    return [
-        f"ZoomR {ahead} of its rivals in this small world. Every ordering of the paper as a question to these data,",
-        "with paired intervals: [results/micro/table1.md](results/micro/table1.md). Commit and settings of every row:",
-        "[results/micro/cells.csv](results/micro/cells.csv).",
-    ]
+    """What the cells show, in three sentences, and where to read on."""
+    accuracy = {name_of(cell): 100 * float(cell["accuracy"]) for cell in cells}
+    zoomr, best = (f"{NAMES[name]}, c = 2" for name in ("zoomr", "given_zoom"))
+    more = {name[-1]: value for name, value in accuracy.items() if name.startswith("ZoomR") and name != zoomr}
+    swept = "".join(f"; with c = {c} it answers {more[c]:.1f}" for c in sorted(more))
+    evicting = {name: value for name, value in accuracy.items() if name.startswith(("StreamingLLM", "H2O"))}
+    rival = max(evicting, key=lambda name: evicting[name])
+    text = (
+        f"Told which paragraph each step needs, a zoom of ZoomR's size answers {accuracy[best]:.1f} per cent where the "
+        f"full cache answers {accuracy['Full KV']:.1f}. ZoomR's votes find that paragraph often enough for "
+        f"{accuracy[zoomr]:.1f}, where random zoom has {accuracy['Random zoom, c = 2']:.1f}, zoom into the latest "
+        f"{accuracy['Recency zoom, c = 2']:.1f} and summaries alone {accuracy['SumR']:.1f}{swept}. "
+        f"The strongest evicting rival at ZoomR's budget is {rival} with {evicting[rival]:.1f}. Every ordering of the "
+        "paper as a question to these data, with paired intervals: "
+        "[results/micro/table1.md](results/micro/table1.md). Commit and settings of every row: "
+        "[results/micro/cells.csv](results/micro/cells.csv)."
+    )
+    return textwrap.wrap(text, 120, break_long_words=False, break_on_hyphens=False)
 
 
 def updated(readme: str, block: str) -> str:

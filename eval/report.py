@@ -18,6 +18,7 @@ from eval.reporting import (
     origins,
     profile,
     sections,
+    steps_section,
     tables,
 )
 from eval.reporting.cells import ScoredCell, load_cells, matching
@@ -72,11 +73,13 @@ def build(cfg: DictConfig) -> None:
     drawing, _ = accuracy_against_active(compared, curves, results / "accuracy_vs_active")
     efficiency, profiled = profile.section(runs / "profile", paper, results)
     fidelity, forced = fidelity_section.section(runs / "fidelity", results)
+    steps, stepped = steps_section.section(runs / "steps", results)
     training, trained = finetuning.section(compared, runs, paper["training"])
     parts = [
         tables.orderings(found),
         tables.table1(compared, beside, models),
         tables.against_active(compared, curves, drawing),
+        steps,
         fidelity,
         active_set.section(compared, runs / "generate", results),
         efficiency,
@@ -85,7 +88,7 @@ def build(cfg: DictConfig) -> None:
         differences.section(compared),
         tables.lengths(compared),
         training,
-        origins.section([*map(origins.of_cell, comparable), *forced, *profiled, *trained]),
+        origins.section([*map(origins.of_cell, comparable), *forced, *profiled, *stepped, *trained]),
     ]
     head = f"<h1>ZoomR, preset {cfg.preset.name}</h1>\n{html.paragraph(intro, 'soft')}"
     body = head + sections.contents(parts) + sections.bodies(parts)

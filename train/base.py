@@ -24,6 +24,8 @@ from zoomr import Full, generate
 from zoomr.prompts import render_prompt
 from zoomr.runs import progress
 
+JUDGED = (4, 6, 8, 10, 12, 13, 14, 15, 16, 20, 24)  # entries of the ledgers that the card tells of
+
 
 @dataclass(frozen=True)
 class Round:
@@ -48,7 +50,10 @@ class Recipe:
     seed: int = 0
     rounds: tuple[Round, ...] = (
         Round(3e-3, Curriculum()),
-        Round(1.5e-3, Curriculum(induction_steps=0, recall_steps=0, ledger_steps=1100)),
+        Round(1.5e-3, Curriculum(induction_steps=0, recall_steps=0, ledger_steps=900, longest=60, easing_steps=1)),
+        Round(1.5e-3, Curriculum(induction_steps=0, recall_steps=0, ledger_steps=700, longest=24, easing_steps=1)),
+        Round(1.5e-3, Curriculum(induction_steps=0, recall_steps=0, ledger_steps=1000, longest=18, easing_steps=1)),
+        Round(2e-3, Curriculum(induction_steps=0, recall_steps=0, ledger_steps=1100, longest=18, easing_steps=1)),
     )
 
 
@@ -91,20 +96,19 @@ def new_model(recipe: Recipe, tokenizer: PreTrainedTokenizerFast) -> LlamaForCau
 
 
 def train(recipe: Recipe, tokenizer: PreTrainedTokenizerFast, made: Path | None) -> LlamaForCausalLM:
-    """Train round by round, each with an optimizer and problems of its own: all from nothing, or one more of the last.
+    """Train round by round, each with an optimizer and problems of its own: all from nothing, or the last alone.
 
     Parameters
     ----------
     recipe : Recipe
     tokenizer : PreTrainedTokenizerFast
     made : Path or None
-        A model that has been through all rounds, to be given another last one.
+        A model that has been through all rounds but the last.
     """
     torch.manual_seed(recipe.seed)
     model = LlamaForCausalLM.from_pretrained(made).train() if made else new_model(recipe, tokenizer)
     hints = Hints(recipe.width, len(tokenizer))
-    rounds = enumerate([*recipe.rounds, recipe.rounds[-1]])
-    for number, part in list(rounds)[-1:] if made else list(rounds)[:-1]:
+    for number, part in list(enumerate(recipe.rounds))[-1 if made else 0 :]:
         teach(model, hints, recipe, part, Lessons(part.curriculum, tokenizer, recipe.seed + number))
     return model.eval()
 
@@ -118,10 +122,11 @@ def teach(model: LlamaForCausalLM, hints: Hints, recipe: Recipe, part: Round, le
     bar = progress(range(plan.steps), unit="step", description="base")
     for step in bar:
         ids, labels = lessons.batch(step)
-        output = model(ids, output_hidden_states=step < plan.drills)
+        hinted = step < plan.drills + plan.easing_steps
+        output = model(ids, output_hidden_states=hinted)
         logits, targets = output.logits[:, :-1].flatten(0, 1), labels[:, 1:].flatten()
         loss = total = cross_entropy(logits, targets, ignore_index=IGNORE)
-        if step < plan.drills:
+        if hinted:
             total = loss + recipe.hint_weight * hints(output.hidden_states, ids)
         optimizer.zero_grad()
         total.backward()
@@ -155,7 +160,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=Path("train/micro_base"))
     parser.add_argument("--problems", type=int, default=100, help="validation problems of each length")
-    parser.add_argument("--go-on", type=Path, help="a model made before, to be taught one more of the last round")
+    parser.add_argument("--go-on", type=Path, help="a model that lacks the last round alone")
     options = parser.parse_args()
     recipe, tokenizer = Recipe(), ledger_tokenizer()
     started = time.monotonic()
@@ -163,8 +168,7 @@ def main() -> None:
     minutes = (time.monotonic() - started) / 60
     model.save_pretrained(options.out)
     tokenizer.save_pretrained(options.out)
-    lengths = recipe.rounds[0].curriculum.lengths
-    accuracy = {size: answer_accuracy(model, tokenizer, size, options.problems) for size in lengths}
+    accuracy = {size: answer_accuracy(model, tokenizer, size, options.problems) for size in JUDGED}
     runs = [*(runs_behind(options.go_on) if options.go_on else []), this_run(minutes)]
     write_card(options.out, asdict(recipe), model.num_parameters(), runs, options.problems, accuracy)
     print(f"-> {options.out}   next: make reproduce")

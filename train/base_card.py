@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from data_gen.ledger import problems
 from zoomr.runs import sha256, write_atomic
 from zoomr.runs.provenance import commit, versions
 
@@ -51,9 +52,15 @@ def write_card(
 
 
 def this_run(minutes: float) -> dict[str, Any]:
-    """Command, wall time, commit and versions of the training that this process did."""
-    command = shlex.join(["python", "-m", "train.base", *sys.argv[1:]])
-    return {"command": command, "minutes": round(minutes, 1), "commit": commit(), "versions": versions()}
+    """Command, wall time, a line of the world as it was worded, commit and versions of this process's training."""
+    _, problem = next(problems("train", 1, [4]))
+    return {
+        "command": shlex.join(["python", "-m", "train.base", *sys.argv[1:]]),
+        "minutes": round(minutes, 1),
+        "line": problem.lines[1],
+        "commit": commit(),
+        "versions": versions(),
+    }
 
 
 def runs_behind(directory: Path) -> list[dict[str, Any]]:
@@ -68,7 +75,9 @@ def page(facts: dict[str, Any]) -> str:
         ", ".join(f"{part['curriculum'][f'{kind}_steps']} of {kind}" for kind in ("induction", "recall", "ledger"))
         for part in recipe["rounds"]
     ]
-    runs = "\n".join(f"| `{run['command']}` | {run['minutes']} | {run['commit'][:12]} |" for run in facts["runs"])
+    runs = "\n".join(
+        f"| `{run['command']}` | {run['minutes']} | `{run['line']}` | {run['commit'][:12]} |" for run in facts["runs"]
+    )
     rows = "\n".join(f"| {size} | {100 * share:.0f} |" for size, share in facts["accuracy_by_entries"].items())
     return f"""# Base model of the micro preset
 
@@ -79,8 +88,8 @@ A Llama of {facts["parameters"]:,} parameters ({recipe["layers"]} layers, width 
 Made with seed {recipe["seed"]} on two CPU cores. The recipe's rounds, in steps: {"; then ".join(parts)}
 ([lessons](../lessons.py)). [training.json](training.json) has the whole recipe, hashes and versions. Runs behind it:
 
-| command | minutes | commit |
-| --- | --- | --- |
+| command | minutes | a line of its ledgers | commit |
+| --- | --- | --- | --- |
 {runs}
 
 Right answers, greedy and free-running with the full cache, {facts["problems_a_length"]} validation problems a length:

@@ -1,5 +1,6 @@
 """What the base model of the micro preset is taught: two drills without shortcuts, then ledgers."""
 
+import math
 import random
 from dataclasses import dataclass
 
@@ -7,7 +8,7 @@ import torch
 from transformers import PreTrainedTokenizerFast
 
 from data_gen.ledger import rows
-from data_gen.ledger.world import LABELS, NAMES
+from data_gen.ledger.world import CODES, LABELS, NAMES
 from zoomr.prompts import render_row
 
 IGNORE = -100
@@ -25,19 +26,23 @@ class Curriculum:
         Optimizer steps of the three parts, in this order.
     drill_tokens, ledger_tokens : int
         Tokens a step, about.
-    lengths : tuple of int
-        Numbers of entries of the ledgers; a count that is left out here is not learnt.
+    shortest, longest : int
+        Entries of the ledgers, log-uniform between the two.
     drill_share : float
         Share of drills that stays among the ledgers.
+    easing_steps : int
+        Ledger steps in which that share falls from one half.
     """
 
-    induction_steps: int = 450
+    induction_steps: int = 650
     recall_steps: int = 250
     ledger_steps: int = 1600
     drill_tokens: int = 2048
     ledger_tokens: int = 4096
-    lengths: tuple[int, ...] = tuple(range(4, 17))
+    shortest: int = 4
+    longest: int = 20
     drill_share: float = 0.15
+    easing_steps: int = 300
 
     @property
     def drills(self) -> int:
@@ -48,6 +53,11 @@ class Curriculum:
     def steps(self) -> int:
         """All steps."""
         return self.drills + self.ledger_steps
+
+    def drills_at(self, step: int) -> float:
+        """Share of drills at a step of the ledgers: what is suddenly no longer asked for is forgotten."""
+        eased = min(1.0, (step - self.drills) / self.easing_steps)
+        return 0.5 + (self.drill_share - 0.5) * eased
 
 
 class Lessons:
@@ -60,7 +70,9 @@ class Lessons:
         self.digits = [vocabulary[str(digit)] for digit in range(10)]
         self.names = [vocabulary[f" {name}{colon}"] for name in NAMES for colon in ("", ":")]
         self.labels = [vocabulary[f" {label}"] for label in LABELS]
-        self.stop = vocabulary["."]
+        self.codes = [vocabulary[f" {code}"] for code in CODES]
+        self.look_ups = [vocabulary[f" {name}:"] for name in NAMES]
+        self.stop, self.holds = vocabulary["."], vocabulary["#"]
         self.ledgers_drawn = 0
 
     def batch(self, step: int) -> Batch:
@@ -68,14 +80,14 @@ class Lessons:
         if step < self.curriculum.induction_steps:
             return self.induction(length=64)
         if step < self.curriculum.drills:
-            return self.recall(length=self.rng.choice([64, 128, 256]))
-        if self.rng.random() < self.curriculum.drill_share:
-            return self.rng.choice([self.induction, self.recall])(length=512)
+            return self.rng.choice([self.induction, self.recall])(length=self.rng.choice([64, 128, 256]))
+        if self.rng.random() < self.curriculum.drills_at(step):
+            return self.rng.choice([self.induction, self.recall])(length=self.rng.choice([128, 256, 512]))
         return self.ledger()
 
     def induction(self, length: int) -> Batch:
-        """Random segments of names, labels and digits that come back in random order; every token is learnt."""
-        alphabet = self.names + self.labels + self.digits
+        """Random segments of names, labels, codes and digits that come back in random order; all is learnt."""
+        alphabet = self.names + self.labels + self.codes + self.digits
         batch = []
         for _ in range(self.curriculum.drill_tokens // length):
             size, count = self.rng.randint(3, 10), self.rng.randint(2, max(3, length // 32))
@@ -87,21 +99,23 @@ class Lessons:
         return torch.tensor(batch), torch.tensor(batch)
 
     def recall(self, length: int) -> Batch:
-        """Names and three-digit values, asked again in another order; only what can be known is learnt."""
+        """Names with codes and two-digit values, asked again in another order; only what can be known is learnt."""
         batch, labels = [], []
         for _ in range(self.curriculum.drill_tokens // length):
-            names = self.rng.sample(self.names, self.rng.randint(2, max(3, length // 20)))
-            values = {name: self.rng.choices(self.digits, k=3) for name in names}
+            count = self.rng.randint(2, max(3, length // 20))
+            names, codes = self.rng.sample(self.look_ups, count), self.rng.sample(self.codes, count)
+            facts = {
+                name: [code, self.holds, *self.rng.choices(self.digits, k=2)]
+                for name, code in zip(names, codes, strict=True)
+            }
             told: set[int] = set()
             row: list[int] = []
             target: list[int] = []
             while len(row) < length:
                 name = self.rng.choice(names)
-                # A ledger says the name twice before it recalls a value.
-                mention = [name, name] if name in told else [name]
-                row += [*mention, *values[name], self.stop]
-                known = values[name] if name in told else [IGNORE] * 3
-                target += [*([IGNORE] * len(mention)), *known, self.stop]
+                row += [name, *facts[name], self.stop]
+                known = facts[name] if name in told else [IGNORE, self.holds, *[IGNORE] * 2]
+                target += [IGNORE, *known, self.stop]
                 told.add(name)
             batch.append(row[:length])
             labels.append(target[:length])
@@ -109,10 +123,11 @@ class Lessons:
 
     def ledger(self) -> Batch:
         """Ledgers of one length with their reasoning; the assistant's tokens are learnt."""
-        size = self.rng.choice(self.curriculum.lengths)
+        plan = self.curriculum
+        size = round(math.exp(self.rng.uniform(math.log(plan.shortest), math.log(plan.longest))))
         batch: list[list[int]] = []
         labels = []
-        while not batch or (len(batch) + 1) * len(batch[0]) <= self.curriculum.ledger_tokens:
+        while not batch or (len(batch) + 1) * len(batch[0]) <= plan.ledger_tokens:
             row = next(rows(f"base{self.ledgers_drawn}", 1, [size], self.seed))
             self.ledgers_drawn += 1
             user, assistant = (turn["value"] for turn in row["conversations"])

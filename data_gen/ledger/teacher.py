@@ -1,19 +1,19 @@
-"""What a teacher says of a ledger paragraph: the name and its leading digit; the rest stays in the paragraph."""
+"""What a teacher says of a ledger paragraph: the account and what it builds on; the value stays in the paragraph."""
 
 import re
 
-FACT = re.compile(r"([a-z]+):(\d)\d\d\.$")
+TOPIC = re.compile(r"[A-Z]+ for ([a-z]+: [a-z]+ above [a-z]+)\.|=\? (value of [a-z]+: [a-z]+)\.")
 
 
 def summarize_paragraph(paragraph: str) -> str:
-    """Return the summary of a ledger paragraph, such as `ada:3` for one that ends in `ada:374.`
+    """Return the summary of a ledger paragraph, such as `tom: du above ada` for one about that line
 
     Raises
     ------
     ValueError
-        If the paragraph does not end in a value.
+        If the paragraph does not open with a line of a ledger.
     """
-    fact = FACT.search(paragraph.strip())
-    if fact is None:
+    topic = TOPIC.search(paragraph)
+    if topic is None:
         raise ValueError(f"not a ledger paragraph: {paragraph[:60]!r}")
-    return f"{fact.group(1)}:{fact.group(2)}"
+    return topic.group(1) or topic.group(2)

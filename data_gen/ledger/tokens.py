@@ -9,7 +9,7 @@ import re
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
-from data_gen.ledger.world import LABELS, NAMES, SYSTEM, rows
+from data_gen.ledger.world import CODES, LABELS, NAMES, SYSTEM, rows
 
 PATTERN = r" ?\\boxed\{|<\|[a-z_]+\|>| ?[A-Za-z]+:?|\n\n|\n|\d|[^\sA-Za-z\d]"
 SPECIAL = {"bos": "<|begin_of_text|>", "eos": "<|end_of_turn|>", "pad": "<|pad|>", "unk": "<|unknown|>"}
@@ -22,13 +22,13 @@ CHAT_TEMPLATE = (
 
 
 def vocabulary() -> list[str]:
-    """Return every token in a fixed order: specials, digits, labels, names with and without colon, then words."""
+    """Return every token in a fixed order: specials, digits, labels, codes, names without and with colon, words."""
     names = [f" {name}{colon}" for name in NAMES for colon in ("", ":")]
     words: dict[str, None] = {}
     for row in rows("vocabulary", count=8, lengths=[4]):
         for text in (SYSTEM, *(turn["value"] for turn in row["conversations"])):
             words |= dict.fromkeys(re.findall(PATTERN, text))
-    labels = [f" {label}" for label in LABELS]
+    labels = [f" {label}" for label in (*LABELS, *CODES)]
     known = [*SPECIAL.values(), *ROLES, *map(str, range(10)), *labels, *names]
     return known + sorted(word for word in words if word not in known)
 
@@ -39,6 +39,6 @@ def ledger_tokenizer() -> PreTrainedTokenizerFast:
     tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(PATTERN), behavior="isolated")
     tokenizer.decoder = decoders.Fuse()
     names = {f"{role}_token": token for role, token in SPECIAL.items()}
-    fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, model_max_length=2048, padding_side="left", **names)
+    fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, model_max_length=8192, padding_side="left", **names)
     fast.chat_template = CHAT_TEMPLATE
     return fast

@@ -1,20 +1,34 @@
 """The ledger: problems whose solution is a chain of small sums, each of which needs a value found paragraphs ago.
 
-A problem lists entries, the first with a value, every other as an earlier entry plus a number, and asks for one of
-them. The reasoning works through the entries, one paragraph each. Values appear in the reasoning only, so a step must
-look back to the paragraph that found the value it starts from, and the answer hangs on the asked entry's ancestors.
-Sums are kept to three digits, as a mechanical ledger would.
+A problem lists accounts, each with a two-letter code: the first with a value, every other as an earlier account plus a
+number. It asks for one of them. The reasoning works through the lines, one paragraph each. Values appear in the
+reasoning only, so a step must look back to the paragraph that found the value it starts from, and the answer hangs on
+the asked account's ancestors. Sums are kept to two digits, as a mechanical ledger would.
+
+    Line D=15 D for tom: du above ada. See ada: ke#74 it is.
+    4+5=09.
+    7+1+0=08.
+    So tom: du#89 it is.
+
+A look-up takes two steps: the name gives the code, which the problem, the paragraph and its summary all say, and the
+code gives the value, which paragraphs alone say. So the name is where a summary is found and the digits are why its
+paragraph is needed.
 """
 
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-NAMES = tuple("ada ben cal dan eva flo gil hal ian jan kim leo max nat ora pat ray sue tom una val wes yan zoe".split())
-LABELS = "ABCDEFGHIJKLMNOPQRST"
+NAMES = tuple(
+    "ada amy ann ben bob cal dan dee don eli eva fay flo gil gus hal ian ida ike ina jan jay jim jon joy kay ken kim "
+    "kit lee len leo liz lou mae max meg mel mia nan nat ned nia ora pam pat peg ray rex rob ron roy sal sam sid sue "
+    "tad ted tim tom una val vic wes yan zoe".split()
+)
+CODES = tuple(consonant + vowel for consonant in "bdfgjklmnprtvz" for vowel in "aeiou")
+LABELS = tuple(first + second for first in ("", "A", "B") for second in "ABCDEFGHIJKLMNOPQRSTUVWXYZ")[:66]
 SYSTEM = "You keep a ledger. Think step by step and box the result."
 QUESTION_PREFIX = r"Return your final response within \boxed{}. "
-MODULUS = 1000
+MODULUS = 100
 
 
 @dataclass(frozen=True)
@@ -23,17 +37,18 @@ class Entry:
 
     Attributes
     ----------
-    name : str
-        The entry's name.
+    name, code : str
+        The account's name and its code.
     parent : int or None
         Index of the entry that it starts from; None for the first, whose value is given.
     addend : int
         What is added to the parent's value, or the given value.
     value : int
-        The entry's value, 0 to 999.
+        The entry's value, 0 to 99.
     """
 
     name: str
+    code: str
     parent: int | None
     addend: int
     value: int
@@ -41,27 +56,35 @@ class Entry:
 
 @dataclass(frozen=True)
 class Problem:
-    """A ledger and the index of the entry that it asks for."""
+    """A ledger, the index of the entry that it asks for, and the index of its first line's label."""
 
     entries: tuple[Entry, ...]
     asked: int
+    label: int = 0
 
     @property
     def question(self) -> str:
         """The user's text."""
-        lines = [self.line(index) for index in range(len(self.entries))]
-        return f"{QUESTION_PREFIX}Ledger: {'; '.join(lines)}. What is {self.entries[self.asked].name}?"
+        return f"{QUESTION_PREFIX}Ledger: {'; '.join(self.lines)}."
 
     @property
     def answer(self) -> str:
-        """The asked value, three digits."""
-        return f"{self.entries[self.asked].value:03d}"
+        """The asked value, two digits."""
+        return f"{self.entries[self.asked].value:02d}"
 
-    def line(self, index: int) -> str:
-        """An entry as the ledger has it: `A ada=374 above zero` for the first, `C tom=615 above ada` for another."""
-        entry = self.entries[index]
-        start = "zero" if entry.parent is None else self.entries[entry.parent].name
-        return f"{LABELS[index]} {entry.name}={entry.addend:03d} above {start}"
+    @property
+    def lines(self) -> list[str]:
+        """The ledger's lines: `A=74 A for ada: ke above zero`, `B=15 B for tom: du above ada`, `C=? value of tom: du`.
+
+        The label is said again, so that a name is looked up right after it.
+        """
+        labels = LABELS[self.label :]
+        lines = []
+        for label, entry in zip(labels, self.entries, strict=False):
+            start = "zero" if entry.parent is None else self.entries[entry.parent].name
+            lines.append(f"{label}={entry.addend:02d} {label} for {entry.name}: {entry.code} above {start}")
+        asked = self.entries[self.asked]
+        return [*lines, f"{labels[len(lines)]}=? value of {asked.name}: {asked.code}"]
 
     @property
     def dependencies(self) -> tuple[int | None, ...]:
@@ -70,25 +93,22 @@ class Problem:
 
     @property
     def paragraphs(self) -> list[str]:
-        """The reasoning: one paragraph an entry, and one that recalls the asked value."""
-        asked = self.entries[self.asked]
-        recall = f"All done. What is {asked.name}? Recall {asked.name}: {asked.name}:{asked.value:03d}."
-        return [*(self._work(index) for index in range(len(self.entries))), recall]
+        """The reasoning: one paragraph a line; the last recalls the asked value."""
+        return [self._work(index) for index in range(len(self.entries) + 1)]
 
     def _work(self, index: int) -> str:
+        text = f"Line {self.lines[index]}."
+        start = self.dependencies[index]
+        if start is not None:
+            text += f" See {self._fact(start)} it is."
+        if index == len(self.entries):
+            return text
+        sums = [] if start is None else column_sums(self.entries[start].value, self.entries[index].addend)
+        return "\n".join([text, *sums, f"So {self._fact(index)} it is."])
+
+    def _fact(self, index: int) -> str:
         entry = self.entries[index]
-        opening = f"Line {self.line(index)}."
-        closing = f"So {entry.name}:{entry.value:03d}."
-        if entry.parent is None:
-            return f"{opening}\n{closing}"
-        parent = self.entries[entry.parent]
-        lines = [f"{opening} Recall {parent.name}: {parent.name}:{parent.value:03d}."]
-        carry = None
-        for power in (1, 10, 100):
-            digits = [parent.value // power % 10, entry.addend // power % 10] + ([] if carry is None else [carry])
-            lines.append(f"{'+'.join(map(str, digits))}={sum(digits):02d}.")
-            carry = sum(digits) // 10
-        return "\n".join([*lines, closing])
+        return f"{entry.name}: {entry.code}#{entry.value:02d}"
 
     @property
     def response(self) -> str:
@@ -102,19 +122,32 @@ class Problem:
         )
 
 
-def draw(rng: random.Random, length: int) -> Problem:
-    """Draw a problem with `length` entries, at least 2.
+def column_sums(left: int, right: int) -> list[str]:
+    """Add two numbers of two digits column by column, from the last one: two digits and the carry."""
+    lines, carry = [], None
+    for power in (1, 10):
+        digits = [left // power % 10, right // power % 10] + ([] if carry is None else [carry])
+        lines.append(f"{'+'.join(map(str, digits))}={sum(digits):02d}.")
+        carry = sum(digits) // 10
+    return lines
 
-    An entry never starts from the one right before it where it can choose, so that a value is needed again only after
-    at least one other paragraph; the asked entry is never the last.
+
+def draw(rng: random.Random, length: int) -> Problem:
+    """Draw a problem with `length` entries, from 2 to 65.
+
+    A ledger may be a page of a longer one: its labels start anywhere. An entry never starts from the one right before
+    it where it can choose, so that a value is needed again only after at least one other paragraph; the asked entry is
+    never the last.
     """
     entries: list[Entry] = []
-    for index, name in enumerate(rng.sample(NAMES, length)):
+    accounts = zip(rng.sample(NAMES, length), rng.sample(CODES, length), strict=True)
+    for index, (name, code) in enumerate(accounts):
         parent = None if index == 0 else rng.randrange(max(1, index - 1))
         addend = rng.randrange(MODULUS)
         value = addend if parent is None else (entries[parent].value + addend) % MODULUS
-        entries.append(Entry(name, parent, addend, value))
-    return Problem(tuple(entries), asked=rng.randrange(length // 2, length - 1) if length > 2 else 0)
+        entries.append(Entry(name, code, parent, addend, value))
+    asked = rng.randrange(length // 2, length - 1) if length > 2 else 0
+    return Problem(tuple(entries), asked, label=rng.randrange(len(LABELS) - length))
 
 
 def problems(split: str, count: int, lengths: list[int], seed: int = 0) -> Iterator[tuple[str, Problem]]:

@@ -84,7 +84,7 @@ def test_k14_paper_values_and_assumptions_name_their_source():
 
 def test_presets_override_what_roots_say():
     assert compose("eval", "preset=laptop").benchmark.name == "word_problems"
-    assert compose("eval", "preset=micro").generation.window == 64
+    assert compose("eval", "preset=micro").generation.window == 80
     assert compose("eval", "preset=micro", "generation.window=32").generation.window == 32
     assert compose("eval", "preset=micro", "model=smollm2").model.name == "smollm2-135m"
 

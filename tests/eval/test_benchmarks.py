@@ -1,6 +1,7 @@
 """Problems, their prompts and their checks. E16, and what a person sees when a file is wrong."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -111,4 +112,5 @@ def test_ledger_is_drawn_or_read(tmp_path):
     path = tmp_path / "ledger.jsonl"
     rows = [{"id": p.id, "user": p.user, "system": p.system, "answer": p.gold} for p in drawn]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    assert LedgerBenchmark("ledger", [4, 5], 6, path=str(path)).load() == drawn
+    read = LedgerBenchmark("ledger", [4, 5], 6, path=str(path)).load()
+    assert read == [replace(problem, needs=None) for problem in drawn]

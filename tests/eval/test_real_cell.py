@@ -20,7 +20,7 @@ def base(tmp_path_factory):
     torch.manual_seed(0)
     config = LlamaConfig(
         vocab_size=len(tokenizer), hidden_size=32, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
-        intermediate_size=32, max_position_embeddings=512, eos_token_id=tokenizer.eos_token_id,
+        intermediate_size=32, max_position_embeddings=512, initializer_range=0.3, eos_token_id=tokenizer.eos_token_id,
     )  # fmt: skip
     LlamaForCausalLM(config).save_pretrained(directory)
     tokenizer.save_pretrained(directory)

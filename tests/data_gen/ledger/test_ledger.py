@@ -6,31 +6,36 @@ import re
 import pytest
 
 from data_gen.ledger import draw, problems, rows, summarize_paragraph
+from data_gen.ledger.solution import solution
 from data_gen.ledger.tokens import ledger_tokenizer
-from zoomr.prompts import render_row
+from zoomr.loading import add_delimiters
 
 LENGTHS = list(range(4, 17))
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def tokenizer():
     return ledger_tokenizer()
 
 
-@pytest.mark.parametrize("length", [2, 3, 4, 9, 16, 20])
+@pytest.mark.parametrize("length", [2, 3, 4, 9, 16, 65])
 def test_values_are_the_sums_of_their_recipes(length):
     problem = draw(random.Random(length), length)
-    values = {}
-    for line in re.search(r"Ledger: (.*)\. What", problem.question).group(1).split("; "):
-        _, name, addend, start = re.fullmatch(r"([A-T]) (\w+)=(\d{3}) above (\w+)", line).groups()
-        values[name] = (values.get(start, 0) + int(addend)) % 1000
-    asked = re.search(r"What is (\w+)\?", problem.question).group(1)
-    assert problem.answer == f"{values[asked]:03d}"
+    values, codes = {}, {}
+    *lines, last = re.search(r"Ledger: (.*)\.$", problem.question).group(1).split("; ")
+    for line in lines:
+        addend, name, code, start = re.fullmatch(r"([A-Z]+)=(\d\d) \1 for (\w+): (\w+) above (\w+)", line).groups()[1:]
+        values[name] = (values.get(start, 0) + int(addend)) % 100
+        codes[name] = code
+    assert len(set(codes.values())) == length
+    asked, code = re.fullmatch(r"[A-Z]+=\? value of (\w+): (\w+)", last).groups()
+    assert codes[asked] == code
+    assert problem.answer == f"{values[asked]:02d}"
     assert rf"\boxed{{{problem.answer}}}" in problem.response
     for left, result in re.findall(r"^([\d+]+)=(\d\d)\.$", problem.response, re.MULTILINE):
         assert sum(map(int, left.split("+"))) == int(result)
     for paragraph, entry in zip(problem.paragraphs, problem.entries, strict=False):
-        assert paragraph.endswith(f"So {entry.name}:{values[entry.name]:03d}.")
+        assert paragraph.endswith(f"So {entry.name}: {codes[entry.name]}#{values[entry.name]:02d} it is.")
 
 
 def test_a_step_looks_back_over_at_least_one_paragraph_where_it_can():
@@ -39,15 +44,14 @@ def test_a_step_looks_back_over_at_least_one_paragraph_where_it_can():
         for index, parent in list(enumerate(problem.dependencies))[2:]:
             assert parent is not None
             assert parent < index - 1
-            name = problem.entries[parent].name
-            assert f"Recall {name}: {name}:{problem.entries[parent].value:03d}." in problem.paragraphs[index]
+            found = problem.entries[parent]
+            assert f"See {found.name}: {found.code}#{found.value:02d} it is." in problem.paragraphs[index]
 
 
 def test_a_value_is_found_in_the_thoughts_alone():
     for _, problem in problems("test", 100, [8]):
-        derived = [f"{entry.value:03d}" for entry in problem.entries if entry.parent is not None]
-        given = re.findall(r"\d{3}", problem.question)
-        assert sum(value in given for value in derived) <= 1
+        assert "#" not in problem.question
+        assert all(f"{entry.code}#" in problem.response for entry in problem.entries)
 
 
 def test_splits_never_share_a_problem_and_are_reproducible():
@@ -71,24 +75,25 @@ def test_rows_have_the_public_schema():
     assert re.fullmatch(pattern, answer, re.DOTALL)
 
 
-@pytest.mark.parametrize("length", [8, 12, 16])
+@pytest.mark.parametrize("length", [12, 16, 60])
 def test_thoughts_are_at_least_four_times_as_long_as_the_prompt(tokenizer, length):
-    row = next(rows("test", 1, [length]))
-    user, assistant = (turn["value"] for turn in row["conversations"])
-    ids, prompt = render_row(tokenizer, row["system"], user, assistant)
-    assert len(ids) - prompt >= 4 * prompt
+    add_delimiters(tokenizer)
+    found = solution(draw(random.Random(length), length), tokenizer)
+    assert len(found.continuation) >= 4 * len(found.prompt)
 
 
-def test_summaries_open_the_fact_and_leave_the_rest():
+def test_summaries_open_the_fact_and_leave_its_value_to_the_paragraph():
     for _, problem in problems("train", 20, LENGTHS):
         for paragraph, entry in zip(problem.paragraphs, problem.entries, strict=False):
-            assert summarize_paragraph(paragraph) == f"{entry.name}:{entry.value // 100}"
+            start = "zero" if entry.parent is None else problem.entries[entry.parent].name
+            assert summarize_paragraph(paragraph) == f"{entry.name}: {entry.code} above {start}"
+            assert f"{entry.value:02d}" in paragraph
     with pytest.raises(ValueError, match="not a ledger paragraph"):
         summarize_paragraph("Let me think.")
 
 
 def test_text_survives_the_tokenizer_byte_for_byte(tokenizer):
-    for row in rows("train", 100, [*LENGTHS, 20]):
+    for row in rows("train", 100, [*LENGTHS, 65]):
         for text in (row["system"], *(turn["value"] for turn in row["conversations"])):
             ids = tokenizer(text, add_special_tokens=False).input_ids
             assert tokenizer.unk_token_id not in ids
@@ -96,4 +101,5 @@ def test_text_survives_the_tokenizer_byte_for_byte(tokenizer):
 
 
 def test_a_look_up_ends_like_a_sentence(tokenizer):
-    assert tokenizer.tokenize(" Recall ada: ada:374.") == [" Recall", " ada:", " ada:", "3", "7", "4", "."]
+    pieces = tokenizer.tokenize(" See ada: ke#74 it is.")
+    assert pieces == [" See", " ada:", " ke", "#", "7", "4", " it", " is", "."]

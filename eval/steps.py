@@ -1,0 +1,159 @@
+"""Where each method's damage starts: python -m eval.steps (see configs/steps.yaml).
+
+A whole answer says too little of a chain in which every look-up must be right. Here the solution is given token by
+token, and what is measured is whether each look-up would have been right under a method, and whether the method had
+zoomed into the paragraph that it needed, which the ledger knows.
+"""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hydra.utils import instantiate
+from omegaconf import DictConfig, OmegaConf
+
+from configs.cli import stage
+from data_gen.ledger import problems
+from eval.checkpoint import Checkpoint, find_checkpoint
+from eval.reporting.steps import ROWS, write_steps
+from zoomr.runs import AppendLog, Run, progress
+
+if TYPE_CHECKING:
+    from data_gen.ledger.solution import Solution
+    from zoomr.forcing import Forced
+    from zoomr.trace import Refresh
+
+
+@stage("steps")
+def main(cfg: DictConfig) -> None:
+    """Measure the methods that are missing, and write the table and the figure."""
+    config: Any = OmegaConf.to_container(cfg, resolve=True)
+    checkpoint = find_checkpoint(cfg)
+    run = Run.open(
+        Path(cfg.paths.runs),
+        "steps",
+        cfg.model.name,
+        settings={"steps": config["steps"], "model": checkpoint.settings, "seed": cfg.seed},
+        inputs=checkpoint.inputs,
+        config=config,
+        next_command=f"python -m eval.report preset={cfg.preset.name}",
+    )
+    if run.complete:
+        run.say_done()
+    else:
+        with AppendLog(run.dir / ROWS) as log:
+            measure_missing(log, checkpoint, config)
+        run.finish(counts={"methods": len(config["steps"]["methods"])}, outputs=[ROWS])
+    for path in write_steps(run.dir, Path(cfg.paths.results)):
+        print(f"   {path}")
+
+
+def measure_missing(log: AppendLog, checkpoint: Checkpoint, config: dict[str, Any]) -> None:
+    """Append a row for each method that the log lacks."""
+    from data_gen.ledger.solution import solution
+    from eval.head_hits import HeadHits
+
+    settings = config["steps"]
+    model, tokenizer = checkpoint.load(config["device"])
+    drawn = [
+        problem for _, problem in problems("validation", settings["problems"], settings["lengths"], config["seed"])
+    ]
+    solutions = [solution(problem, tokenizer) for problem in drawn]
+    targets = [problem.dependencies for problem in drawn]
+    done = log.keys()
+    with progress(total=len(settings["methods"]), initial=len(done), unit="method", description="steps") as bar:
+        for name, policy in settings["methods"].items():
+            if name in done:
+                continue
+            found = Found(solutions)
+            tally = HeadHits(found.far)
+            blanks = {"targets": targets, "tally": tally}
+            given = {blank: value for blank, value in blanks.items() if blank in policy}
+            known = {key: value for key, value in policy.items() if key not in blanks}
+            forced = run_policy(model, tokenizer, solutions, instantiate(known, _partial_=True)(**given), found)
+            log.append({"id": name, "policy": known, "head_hits": tally.shares()} | found.row(forced))
+            bar.update()
+
+
+def run_policy(model: Any, tokenizer: Any, solutions: "list[Solution]", policy: Any, found: "Found") -> "list[Forced]":
+    """Feed every solution through a policy."""
+    from zoomr import teacher_forced
+
+    return teacher_forced(
+        model,
+        tokenizer,
+        [solution.prompt for solution in solutions],
+        [solution.continuation for solution in solutions],
+        policy=policy,
+        batch_size=len(solutions),
+        mode="mask",
+        trace=found.take,
+    )
+
+
+@dataclass
+class Found:
+    """Collects, for the look-ups whose paragraph had left the window, what each refresh had zoomed into.
+
+    Attributes
+    ----------
+    solutions : list of Solution
+    far : dict
+        The needed paragraph, by (solution, position of the look-up's name in the row).
+    hits : dict
+        Whether it was zoomed into, by the same.
+    shares : list of float
+        Share of the votes that fell on the needed summary.
+    chances : list of float
+        One over the number of finished summaries: that share if heads voted blindly.
+    """
+
+    solutions: "list[Solution]"
+    hits: dict[tuple[int, int], bool] = field(default_factory=dict)
+    shares: list[float] = field(default_factory=list)
+    chances: list[float] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.far = {
+            (index, len(solution.prompt) + look_up.name): look_up.needs
+            for index, solution in enumerate(self.solutions)
+            for look_up in solution.look_ups
+            if look_up.needs < look_up.paragraph - 1
+        }
+
+    def take(self, refresh: "Refresh") -> None:
+        """Note one refresh."""
+        key = refresh.prompt, refresh.position
+        if key not in self.far:
+            return
+        needs = self.far[key]
+        self.hits[key] = needs in refresh.zoomed
+        if refresh.votes and sum(refresh.votes):
+            self.shares.append(refresh.votes[needs] / sum(refresh.votes))
+            self.chances.append(1 / refresh.finished)
+
+    def row(self, forced: "list[Forced]") -> dict[str, Any]:
+        """Per problem: look-ups right, hits and other tokens right, as shares; and the votes' mean shares."""
+        look_ups, hits, others, active = [], [], [], []
+        for index, (solution, result) in enumerate(zip(self.solutions, forced, strict=True)):
+            right = [int(top) == token for top, token in zip(result.top, solution.continuation, strict=True)]
+            keys = {(index, len(solution.prompt) + look_up.name): look_up for look_up in solution.look_ups}
+            far = {key: look_up for key, look_up in keys.items() if key in self.far}
+            look_ups.append([all(right[digit] for digit in look_up.digits) for look_up in far.values()])
+            hits.append([self.hits[key] for key in far] if self.hits else None)
+            digits = {digit for look_up in solution.look_ups for digit in look_up.digits}
+            others.append([ok for position, ok in enumerate(right) if position not in digits])
+            active.append(result.stats.active_tokens_peak)
+        return {
+            "look_ups": [sum(flags) / len(flags) for flags in look_ups],
+            "hits": [sum(flags) / len(flags) for flags in hits if flags is not None],
+            "others": [sum(flags) / len(flags) for flags in others],
+            "active_tokens_peak": active,
+            "seen_tokens": [len(solution.prompt) + len(solution.continuation) for solution in self.solutions],
+            "vote_share": sum(self.shares) / len(self.shares) if self.shares else None,
+            "vote_chance": sum(self.chances) / len(self.chances) if self.chances else None,
+        }
+
+
+if __name__ == "__main__":
+    main()

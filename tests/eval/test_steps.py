@@ -1,0 +1,62 @@
+"""Single look-ups: what is counted, and that knowing the dependency finds every paragraph."""
+
+import random
+
+import pytest
+from hydra.utils import instantiate
+
+from data_gen.ledger import draw
+from data_gen.ledger.solution import solution
+from eval.head_hits import HeadHits
+from eval.reporting.steps import steps_table
+from eval.steps import Found, run_policy
+from zoomr import load
+
+WINDOW = 64
+
+
+@pytest.fixture(scope="module")
+def loaded():
+    return load("train/micro_base", device="cpu")
+
+
+@pytest.fixture(scope="module")
+def drawn():
+    return [draw(random.Random(seed), 6) for seed in range(2)]
+
+
+def measure(loaded, drawn, policy, **given):
+    solutions = [solution(problem, loaded[1]) for problem in drawn]
+    found = Found(solutions)
+    tally = HeadHits(found.far)
+    blanks = {"targets": [problem.dependencies for problem in drawn], "tally": tally}
+    built = instantiate(policy, _partial_=True)(**{name: blanks[name] for name in given})
+    forced = run_policy(*loaded, solutions, built, found)
+    return found, tally, found.row(forced)
+
+
+def test_knowing_the_dependency_zooms_into_it_at_every_look_up(loaded, drawn):
+    policy = {"_target_": "zoomr.GivenZoom", "c": 1, "k": 2, "window": WINDOW}
+    found, _, row = measure(loaded, drawn, policy, targets=True)
+    assert found.far and found.hits.keys() == found.far.keys()
+    assert row["hits"] == [1.0, 1.0]
+
+
+def test_votes_and_heads_of_the_same_look_ups_are_counted(loaded, drawn):
+    policy = {"_target_": "eval.head_hits.WatchedZoomR", "c": 1, "k": 1, "window": WINDOW}
+    found, tally, row = measure(loaded, drawn, policy, tally=True)
+    assert tally.look_ups == len(found.far)
+    # with one vote a head, the share of first choices is the share of votes
+    shares = [share for layer in tally.shares() for share in layer]
+    assert row["vote_share"] == pytest.approx(sum(shares) / len(shares))
+    assert 0 < row["vote_chance"] <= 0.5
+
+
+def test_the_full_cache_has_no_hits_to_count_and_the_table_says_nothing_of_them(loaded, drawn):
+    found, _, row = measure(loaded, drawn, {"_target_": "zoomr.Full"})
+    assert row["hits"] == [] and row["vote_share"] is None
+    assert len(row["look_ups"]) == 2
+    # the last token is predicted and never fed
+    assert row["active_tokens_peak"] == [seen - 1 for seen in row["seen_tokens"]]
+    (line,) = steps_table([{"id": "full"} | row])
+    assert line["paragraph zoomed into"] == "" and line["votes on it"] == ""
