@@ -57,13 +57,13 @@ def paper_table(table1: dict[str, Any]) -> list[str]:
 
 def micro_table(cells: list[dict[str, str]]) -> list[str]:
     """What `make reproduce` measured, one row a method."""
-    first = cells[0]
+    count = cells[0]["n_problems"]
     lines = [
         "## What `make reproduce` shows",
         "",
-        f"The micro preset: {first['n_problems']} ledgers of {ledger_lengths()} lines, greedy, a fine-tuned model of",
-        "under a million parameters, two CPU cores. Baselines have the KV budget that ZoomR used (mean over problems of",
-        "the peak). Accuracy in per cent with a bootstrap 95% interval over problems; active tokens are what a step",
+        f"The micro preset: {count} ledgers of {ledger_lengths()} lines, greedy, a fine-tuned model of under a",
+        "million parameters, two CPU cores. Baselines have the KV budget that ZoomR used (mean over problems of the",
+        "peak). Accuracy in per cent with a bootstrap 95% interval over problems; active tokens are what a step",
         "attends to.",
         "",
         "| method | accuracy | active tokens, peak | mean | saving at the end | tokens seen |",
