@@ -68,12 +68,12 @@ def test_a_settled_cell_is_what_hydra_composes(paper):
 
 
 def test_tokens_hours_and_cost_are_products():
-    cell = cells([{"sweep": "table1"}], composed(), "r1_llama8b")[0]
+    cell = cells([{"sweep": "table1"}], composed("preset=paper"), "r1_llama8b")[0]
     given = settings(rate={"train": 1000, "generate": 100}, price={"input": 1.0, "output": 2.0})
     data, train, generate = rows = plan(given, [cell], [])
-    assert cell.label == "r1-llama-8b, zoomr c2 k2, math500, greedy x1, 1,200 tokens"
-    assert generate["tokens"] == 500 * 1200
-    assert generate["hours"] == pytest.approx(500 * 1200 / 100 / 3600)
+    assert cell.label == "r1-llama-8b, zoomr c2 k2, math500, sampled x1, 16,384 tokens"
+    assert generate["tokens"] == 500 * 4241
+    assert generate["hours"] == pytest.approx(500 * 4241 / 100 / 3600)
     requests = 16710 * 20
     assert data["cost"] == pytest.approx((requests * 550 * 1.0 + requests * 20 * 2.0) / 1e6)
     total = sums(rows)[-1]
