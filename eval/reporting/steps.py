@@ -7,6 +7,7 @@ from typing import Any
 
 from eval.reporting.csv_table import to_csv
 from eval.reporting.figures import house_style, save
+from eval.reporting.table1 import NAMES
 from eval.rows import read_rows
 from eval.statistics import bootstrap
 from zoomr.runs import write_atomic
@@ -39,7 +40,7 @@ def steps_table(rows: Sequence[Row]) -> list[Row]:
     """One row a method, shares in per cent with a 95% bootstrap interval over problems."""
     return [
         {
-            "method": row["id"],
+            "method": display_name(row["id"]),
             "look-ups right": share(row["look_ups"]),
             "paragraph zoomed into": share(row["hits"]) if row["hits"] else "",
             "other tokens right": share(row["others"]),
@@ -51,6 +52,12 @@ def steps_table(rows: Sequence[Row]) -> list[Row]:
         }
         for row in rows
     ]
+
+
+def display_name(method: str) -> str:
+    """A method of configs/steps.yaml for people: its name and what is said after it."""
+    name, _, rest = method.partition(" ")
+    return NAMES[name] + (f", {rest}" if rest else "")
 
 
 def share(values: Sequence[float]) -> str:
@@ -69,7 +76,7 @@ def draw_steps(rows: Sequence[Row], stem: Path) -> list[Path]:
     plt = house_style()
     watched = next((row for row in rows if row["head_hits"]), None)
     drawing, axes = plt.subplots(1, 2 if watched else 1, figsize=(6.8, 2.9), squeeze=False)
-    bars, names = axes[0][0], [row["id"] for row in rows]
+    bars, names = axes[0][0], [display_name(row["id"]) for row in rows]
     means = [bootstrap(row["look_ups"]) for row in rows]
     bars.barh(
         names,

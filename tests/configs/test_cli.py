@@ -67,7 +67,7 @@ def test_a_bug_keeps_its_traceback(tmp_path):
 
 
 def test_h07_a_comma_list_is_a_sweep_with_m_and_refused_without(tmp_path):
-    outcome = run(tmp_path, "-m", "method=full,zoomr")
+    outcome = run(tmp_path, "-m", "hydra/launcher=basic", "method=full,zoomr")
     assert outcome.returncode == 0, outcome.stderr
     assert outcome.stdout.split() == ["ran", "full", "ran", "zoomr"]
     single = run(tmp_path, "method=full,zoomr")
