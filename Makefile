@@ -3,8 +3,8 @@
 # make eval PRESET=laptop ARGS="limit=5"
 PRESET ?= micro
 ARGS ?=
-# Beside ZoomR, whose cell comes first since it sets the budget that others match.
-METHODS ?= full,given_zoom,oracle_zoom,random_zoom,recency_zoom,sumr,h2o,h2o_prompt,streaming_llm,streaming_llm_prompt
+# make eval METHODS=full,sumr: others than those of the preset's sweep
+METHODS ?=
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
@@ -12,7 +12,7 @@ STAGE = $(BIN)/python -m $(1) preset=$(PRESET) $(LOCAL) $(ARGS)
 LOCAL = $(if $(DATA),files=local files.directory=$(DATA)) $(if $(BUDGET),budget=$(BUDGET))
 # A preset may have a sweep and a grid of its own, under its name.
 OWN_SWEEP = $(wildcard configs/sweep/$(PRESET).yaml)
-SWEEP = $(if $(OWN_SWEEP),sweep=$(PRESET),method=$(METHODS))
+SWEEP = $(if $(METHODS),method=$(METHODS),sweep=$(if $(OWN_SWEEP),$(PRESET),methods))
 GRID = $(if $(wildcard configs/grid/$(PRESET).yaml),fidelity)
 # glibc hands large buffers back to the kernel after each use, which costs a CPU run half its time in page faults.
 export MALLOC_MMAP_THRESHOLD_ = 4294967296
@@ -42,6 +42,7 @@ train: env ## fine-tune with LoRA and export the merged model
 	$(call STAGE,train.sft)
 	$(call STAGE,train.export)
 
+# ZoomR's cell comes first, since it sets the budget that others match.
 eval: env ## generate with every method, then score
 	$(if $(OWN_SWEEP),,$(call STAGE,eval.generate))
 	$(call STAGE,eval.generate) -m $(SWEEP)

@@ -87,6 +87,11 @@ def requests(problems: Sequence[Problem], samples: int, seed: int, shard: str | 
     ]
 
 
+def generation_settings(generation: DictConfig) -> dict[str, Any]:
+    """What of the generation's settings shapes a sample; cells are compared where these are equal."""
+    return {key: generation[key] for key in ("temperature", "top_p", "samples", "max_new_tokens")}
+
+
 def method_settings(method: DictConfig) -> tuple[str, dict[str, Any]]:
     """Name of a method, and the settings of its policy, `_target_` among them."""
     policy: Any = OmegaConf.to_container(method, resolve=True)

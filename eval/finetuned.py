@@ -11,6 +11,7 @@ from typing import Any
 from omegaconf import DictConfig
 
 from configs.cli import stage
+from eval.cells import generation_settings
 from eval.reporting.cells import ScoredCell, load_cells, matching
 from eval.rows import SAMPLES, read_rows, write_json
 from eval.statistics import paired_difference
@@ -39,7 +40,7 @@ def compare(cfg: DictConfig) -> None:
         When one of the two cells is missing; names the command.
     """
     runs = Path(cfg.paths.runs)
-    generation = {key: cfg.generation[key] for key in ("temperature", "top_p", "samples", "max_new_tokens")}
+    generation = generation_settings(cfg.generation)
     settings = {"generation": generation, "seed": cfg.seed, "limit": cfg.limit}
     here = [
         cell
@@ -55,7 +56,6 @@ def compare(cfg: DictConfig) -> None:
             )
     result = comparison(found["base"], found["export"], runs / "generate")
     path = Path(cfg.paths.results) / OUTPUT
-    path.parent.mkdir(parents=True, exist_ok=True)
     write_json(path, result)
     print(sentence(result))
     print(f"-> {path}")

@@ -12,7 +12,7 @@ from configs.cli import stage
 from data_gen.jsonl import write_rows
 from eval.benchmarks import Benchmark, checksum
 from eval.budget import Reference, matched_budget
-from eval.cells import Request, directory_label, method_label, method_settings, requests
+from eval.cells import Request, directory_label, generation_settings, method_label, method_settings, requests
 from eval.checkpoint import Checkpoint, find_checkpoint
 from eval.decode import decode
 from eval.rows import SAMPLES
@@ -54,7 +54,7 @@ def generate_cell(cfg: DictConfig) -> None:
             "checksum": checksum(problems),
             "problems": len(problems),
         },
-        "generation": {key: cfg.generation[key] for key in ("temperature", "top_p", "samples", "max_new_tokens")},
+        "generation": generation_settings(cfg.generation),
         "method": {"name": method, "policy": policy},
         "prompt": cfg.system_prompt,
         "seed": cfg.seed,

@@ -55,9 +55,8 @@ def sums(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     found = []
     for name in stages:
         here = [line for line in rows if name in (line["stage"], "all")]
-        timed = [
-            line["hours"] for line in here if line["stage"] != "data_gen"
-        ]  # the endpoint's time is not the device's
+        # the endpoint's time is not the device's
+        timed = [line["hours"] for line in here if line["stage"] != "data_gen"]
         found.append(
             {"stage": name, "cell": f"{len(here)} lines", "hours": sum(timed) if timed and None not in timed else None}
             | {key: sum(line[key] for line in here) for key in ("tokens", "cost", "disk")}

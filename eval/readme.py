@@ -8,12 +8,13 @@ from typing import Any
 
 import yaml
 
-from eval.reporting.table1 import BENCHMARKS, NAMES
+from eval.reporting.table1 import BENCHMARKS, NAMES, method_name
 from zoomr.runs import UserError, write_atomic
 
 BEGIN = "<!-- results: written by python -m eval.readme -->"
 END = "<!-- end of results -->"
 LEDGER = Path(__file__).parents[1] / "configs" / "benchmark" / "ledger.yaml"
+DEFAULT_C = 2  # of configs/method/zoomr.yaml
 COLUMNS = ("gpqa_diamond", "aime2025", "math500")
 
 
@@ -87,29 +88,38 @@ def ledger_lengths() -> str:
     return f"{min(lengths)} to {max(lengths)}"
 
 
-def name_of(cell: dict[str, str]) -> str:
-    """A cell's method for people, with c where a method has one."""
+def method_of(cell: dict[str, str]) -> tuple[str, int | None]:
+    """A cell's method, and c where it has one."""
     method = json.loads(cell["settings"])["method"]
-    prompt = " + prompt" if method["name"].endswith("_prompt") else ""
-    zooms = f", c = {method['policy']['c']}" if "c" in method["policy"] else ""
-    return f"{NAMES[method['name'].removesuffix('_prompt')]}{prompt}{zooms}"
+    return method["name"], method["policy"].get("c")
+
+
+def name_of(cell: dict[str, str]) -> str:
+    """A cell's method for people, with c where it has one."""
+    method, c = method_of(cell)
+    return method_name(method) + (f", c = {c}" if c else "")
 
 
 def verdict(cells: list[dict[str, str]]) -> list[str]:
     """What the cells show, in three sentences, and where to read on."""
-    accuracy = {name_of(cell): 100 * float(cell["accuracy"]) for cell in cells}
-    zoomr, best = (f"{NAMES[name]}, c = 2" for name in ("zoomr", "given_zoom"))
-    more = {name[-1]: value for name, value in accuracy.items() if name.startswith("ZoomR") and name != zoomr}
-    swept = "".join(f"; with c = {c} it answers {more[c]:.1f}" for c in sorted(more))
-    evicting = {name: value for name, value in accuracy.items() if name.startswith(("StreamingLLM", "H2O"))}
-    rival = max(evicting, key=lambda name: evicting[name])
+    accuracy = {method_of(cell): 100 * float(cell["accuracy"]) for cell in cells}
+    swept = "".join(
+        f"; with c = {c} it answers {share:.1f}"
+        for (method, c), share in accuracy.items()
+        if method == "zoomr" and c != DEFAULT_C
+    )
+    evicting = {method: share for (method, _), share in accuracy.items() if method.startswith(("streaming_llm", "h2o"))}
+    rival = max(evicting, key=lambda method: evicting[method])
+    told, zoomr, random, recency = (
+        accuracy[method, DEFAULT_C] for method in ("given_zoom", "zoomr", "random_zoom", "recency_zoom")
+    )
     text = (
-        f"Told which paragraph each step needs, a zoom of ZoomR's size answers {accuracy[best]:.1f} per cent where the "
-        f"full cache answers {accuracy['Full KV']:.1f}. ZoomR's votes find that paragraph often enough for "
-        f"{accuracy[zoomr]:.1f}, where random zoom has {accuracy['Random zoom, c = 2']:.1f}, zoom into the latest "
-        f"{accuracy['Recency zoom, c = 2']:.1f} and summaries alone {accuracy['SumR']:.1f}{swept}. "
-        f"The strongest evicting rival at ZoomR's budget is {rival} with {evicting[rival]:.1f}. Every ordering of the "
-        "paper as a question to these data, with paired intervals: "
+        f"Told which paragraph each step needs, a zoom of ZoomR's size answers {told:.1f} per cent where the "
+        f"full cache answers {accuracy['full', None]:.1f}. ZoomR's votes find that paragraph often enough for "
+        f"{zoomr:.1f}, where random zoom has {random:.1f}, zoom into the latest {recency:.1f} and summaries alone "
+        f"{accuracy['sumr', None]:.1f}{swept}. "
+        f"The strongest evicting rival at ZoomR's budget is {method_name(rival)} with {evicting[rival]:.1f}. "
+        "Every ordering of the paper as a question to these data, with paired intervals: "
         "[results/micro/table1.md](results/micro/table1.md). Commit and settings of every row: "
         "[results/micro/cells.csv](results/micro/cells.csv)."
     )

@@ -7,6 +7,7 @@ import yaml
 from omegaconf import DictConfig, OmegaConf
 
 from configs.cli import stage
+from eval.cells import generation_settings
 from eval.reporting import (
     ablation,
     active_set,
@@ -53,7 +54,7 @@ def build(cfg: DictConfig) -> None:
     cells = load_cells(Path(cfg.paths.runs) / "score")
     if not cells:
         raise UserError(f"paths.runs={cfg.paths.runs} holds no scored cells: run `python -m eval.score` first.")
-    generation = {key: cfg.generation[key] for key in ("temperature", "top_p", "samples", "max_new_tokens")}
+    generation = generation_settings(cfg.generation)
     comparable = matching(cells, {"generation": generation, "seed": cfg.seed, "limit": cfg.limit})
     if not comparable:
         raise UserError(f"None of the {len(cells)} cells has the generation settings, seed and limit of this report.")

@@ -16,6 +16,7 @@ from configs.cli import stage
 from data_gen.ledger import problems
 from eval.checkpoint import Checkpoint, find_checkpoint
 from eval.reporting.steps import ROWS, write_steps
+from eval.rows import read_rows
 from zoomr.runs import AppendLog, Run, progress
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def main(cfg: DictConfig) -> None:
         with AppendLog(run.dir / ROWS) as log:
             measure_missing(log, checkpoint, config)
         run.finish(counts={"methods": len(config["steps"]["methods"])}, outputs=[ROWS])
-    for path in write_steps(run.dir, Path(cfg.paths.results)):
+    for path in write_steps(read_rows(run.dir / ROWS), Path(cfg.paths.results)):
         print(f"   {path}")
 
 
@@ -66,7 +67,7 @@ def measure_missing(log: AppendLog, checkpoint: Checkpoint, config: dict[str, An
             if name in done:
                 continue
             found = Found(solutions)
-            tally = HeadHits(found.far)
+            tally = HeadHits({key: look_up.needs for key, look_up in found.far.items()})
             blanks = {"targets": targets, "tally": tally}
             given = {blank: value for blank, value in blanks.items() if blank in policy}
             known = {key: value for key, value in policy.items() if key not in blanks}
@@ -99,9 +100,9 @@ class Found:
     ----------
     solutions : list of Solution
     far : dict
-        The needed paragraph, by (solution, position of the look-up's name in the row).
+        These look-ups, by (solution, position of the look-up's name in the row).
     hits : dict
-        Whether it was zoomed into, by the same.
+        Whether the needed paragraph was zoomed into, by the same.
     shares : list of float
         Share of the votes that fell on the needed summary.
     chances : list of float
@@ -115,7 +116,7 @@ class Found:
 
     def __post_init__(self) -> None:
         self.far = {
-            (index, len(solution.prompt) + look_up.name): look_up.needs
+            (index, len(solution.prompt) + look_up.name): look_up
             for index, solution in enumerate(self.solutions)
             for look_up in solution.look_ups
             if look_up.needs < look_up.paragraph - 1
@@ -126,7 +127,7 @@ class Found:
         key = refresh.prompt, refresh.position
         if key not in self.far:
             return
-        needs = self.far[key]
+        needs = self.far[key].needs
         self.hits[key] = needs in refresh.zoomed
         if refresh.votes and sum(refresh.votes):
             self.shares.append(refresh.votes[needs] / sum(refresh.votes))
@@ -137,16 +138,16 @@ class Found:
         look_ups, hits, others, active = [], [], [], []
         for index, (solution, result) in enumerate(zip(self.solutions, forced, strict=True)):
             right = [int(top) == token for top, token in zip(result.top, solution.continuation, strict=True)]
-            keys = {(index, len(solution.prompt) + look_up.name): look_up for look_up in solution.look_ups}
-            far = {key: look_up for key, look_up in keys.items() if key in self.far}
+            far = {key: look_up for key, look_up in self.far.items() if key[0] == index}
             look_ups.append([all(right[digit] for digit in look_up.digits) for look_up in far.values()])
-            hits.append([self.hits[key] for key in far] if self.hits else None)
+            if self.hits:
+                hits.append([self.hits[key] for key in far])
             digits = {digit for look_up in solution.look_ups for digit in look_up.digits}
             others.append([ok for position, ok in enumerate(right) if position not in digits])
             active.append(result.stats.active_tokens_peak)
         return {
             "look_ups": [sum(flags) / len(flags) for flags in look_ups],
-            "hits": [sum(flags) / len(flags) for flags in hits if flags is not None],
+            "hits": [sum(flags) / len(flags) for flags in hits],
             "others": [sum(flags) / len(flags) for flags in others],
             "active_tokens_peak": active,
             "seen_tokens": [len(solution.prompt) + len(solution.continuation) for solution in self.solutions],

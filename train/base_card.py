@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from data_gen.ledger import problems
+from data_gen.ledger import problems as draw_problems
 from zoomr.runs import sha256, write_atomic
 from zoomr.runs.provenance import commit, versions
 
@@ -53,7 +53,7 @@ def write_card(
 
 def this_run(minutes: float) -> dict[str, Any]:
     """Command, wall time, a line of the world as it was worded, commit and versions of this process's training."""
-    _, problem = next(problems("train", 1, [4]))
+    _, problem = next(draw_problems("train", 1, [4]))
     return {
         "command": shlex.join(["python", "-m", "train.base", *sys.argv[1:]]),
         "minutes": round(minutes, 1),

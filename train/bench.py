@@ -74,7 +74,6 @@ def bench(cfg: DictConfig) -> None:
     settings = {key: config[key] for key in ("sft", "lora", "seed")} | {"model": cfg.model.name, "rows": count}
     where = {"host": platform.machine(), "versions": versions(), "commit": commit()}
     path = Path(cfg.bench.output)
-    path.parent.mkdir(parents=True, exist_ok=True)
     write_json(path, result | {"settings": settings} | where)
     print(f"ours {result['ours']['tokens_per_s']:,.0f} tokens/s, bare TRL {result['bare']['tokens_per_s']:,.0f}")
     print(f"-> {path}   ratio {result['ratio']:.3f}, by processor time {result['cpu_ratio']:.3f}")
@@ -83,12 +82,12 @@ def bench(cfg: DictConfig) -> None:
 def ours(config: dict[str, Any], rows: "Dataset", directory: Path) -> "SFTTrainer":
     """The trainer of train.sft, with all that watches it at each step."""
     from train.collate import RightPadding
-    from train.fit import make_trainer
+    from train.fit import base_model, make_trainer
     from train.lora import Lora, adapt
     from train.tracking import Tracking
     from train.watch import Watch
 
-    model, tokenizer = base(config)
+    model, tokenizer = base_model(config)
     batches = RightPadding()
     trainer = make_trainer(
         adapt(model, tokenizer, Lora(**config["lora"])), tokenizer, rows, None, batches, config, directory
@@ -104,8 +103,10 @@ def bare(config: dict[str, Any], rows: "Dataset", directory: Path) -> "SFTTraine
     from peft import LoraConfig
     from trl import SFTConfig, SFTTrainer
 
+    from train.fit import base_model
+
     sft, lora = config["sft"], config["lora"]
-    model, tokenizer = base(config)
+    model, tokenizer = base_model(config)
     arguments = SFTConfig(
         output_dir=str(directory),
         num_train_epochs=1,
@@ -132,23 +133,6 @@ def bare(config: dict[str, Any], rows: "Dataset", directory: Path) -> "SFTTraine
         target_modules=lora["targets"],
     )
     return SFTTrainer(model, arguments, train_dataset=rows, processing_class=tokenizer, peft_config=adapter)
-
-
-def base(config: dict[str, Any]) -> tuple[Any, Any]:
-    """The base model as train.sft loads it."""
-    from transformers import set_seed
-
-    from zoomr.loading import load
-
-    set_seed(config["seed"])
-    model = config["model"]
-    return load(
-        model["path"],
-        model["revision"],
-        dtype=model["dtype"],
-        device="cpu",
-        attn_implementation=model["attn_implementation"],
-    )
 
 
 def measure(trainer: "SFTTrainer") -> Turn:

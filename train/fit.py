@@ -50,14 +50,7 @@ def fit(config: dict[str, Any], data: Path, directory: Path) -> dict[str, Any]:
     # A dataset without rows has no columns either, and cannot be loaded.
     held_out = read_manifest(data)["counts"]["rows"]["validation"]
     validation = load_from_disk(str(data / "validation")) if held_out else None
-    set_seed(config["seed"])
-    model, tokenizer = load(
-        model_settings["path"],
-        model_settings["revision"],
-        dtype=model_settings["dtype"],
-        device="cpu",
-        attn_implementation=model_settings["attn_implementation"],
-    )
+    model, tokenizer = base_model(config)
     facts = check_rows(train, tokenizer, sft["max_length"])
     adapted = adapt(model, tokenizer, Lora(**config["lora"]))
     checkpoint = from_first(last_checkpoint(directory / "checkpoints") if rank() == 0 else None)
@@ -81,6 +74,19 @@ def fit(config: dict[str, Any], data: Path, directory: Path) -> dict[str, Any]:
     if rank() == 0:
         finish_adapter(directory / "adapter", model_settings["path"], model_settings["revision"])
     return facts.counts() | {"steps": trainer.state.global_step} | last_losses(trainer)
+
+
+def base_model(config: dict[str, Any]) -> tuple[Any, PreTrainedTokenizerBase]:
+    """Load what is fine-tuned, all seeds set."""
+    settings = config["model"]
+    set_seed(config["seed"])
+    return load(
+        settings["path"],
+        settings["revision"],
+        dtype=settings["dtype"],
+        device="cpu",
+        attn_implementation=settings["attn_implementation"],
+    )
 
 
 def make_trainer(

@@ -18,9 +18,8 @@ from zoomr.plan import Plan, make_store
 from zoomr.policies import Evicting, Needs, Recalling
 from zoomr.prefill import Prefiller
 from zoomr.results import Status, repeats
-from zoomr.rows import ActiveMeter, Request, Row
+from zoomr.rows import Request, Row
 from zoomr.sampling import Chooser
-from zoomr.segments import SegmentTracker
 from zoomr.stores import EvictStore, RecallStore, StoreSize
 
 
@@ -79,9 +78,7 @@ class Batch:
         prompts = self.prefill(requests)
         places = list(range(first, first + len(requests)))
         for place, request, prompt in zip(places, requests, prompts, strict=True):
-            length = len(request.token_ids)
-            tracker = SegmentTracker(length, *self.plan.delimiters)
-            row = Row(request, tracker, ActiveMeter([length, 0.0, 0.0, 0.0, 0.0]), -1, length, length, [])
+            row = Row.start(request, self.plan.delimiters, [])
             self.rows.append(row)
             self.store.admit(place, prompt.keys, prompt.values, prompt.received)
             self.chooser.admit(place, request)

@@ -28,9 +28,9 @@ from zoomr.policies import Needs, Policy
 from zoomr.policies.base import Evicting, Recalling
 from zoomr.prefill import Prefiller
 from zoomr.results import Usage
-from zoomr.rows import ActiveMeter, Request, Row
+from zoomr.rows import Request, Row
 from zoomr.runs import UserError
-from zoomr.segments import SegmentTracker, boundary_table, delimiter_ids
+from zoomr.segments import boundary_table, delimiter_ids
 from zoomr.stores import MaskStore, StoreSize
 from zoomr.stores.chunk import ChunkStore, chunk_cache
 from zoomr.trace import Trace
@@ -127,10 +127,7 @@ class _ChunkedRow:
         self.model, self.plan = model, plan
         self.fed = continuation[:-1]  # the last given token is predicted and never fed
         shape, device = kv_shape(model.config), model.device
-        length = len(request.token_ids)
-        tracker = SegmentTracker(length, *plan.delimiters)
-        meter = ActiveMeter([length, 0.0, 0.0, 0.0, 0.0])
-        self.row = Row(request, tracker, meter, -1, length, length, list(continuation))
+        self.row = Row.start(request, plan.delimiters, list(continuation))
         self.store = ChunkStore(StoreSize(shape, 1, model.dtype, device))
         self.observer = _ChunkObserver(self.store, shape.layers, attention=False)
         self.cache = chunk_cache(self.store, shape.layers)

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.functional import kl_div
 
 from zoomr.batch import Batch
 from zoomr.forcing import Forcing
@@ -75,7 +76,7 @@ class _Compared(Forcing):
 
     def __call__(self, logits: Tensor, rows: list[int], drawn: list[int]) -> list[int]:
         full, own = self.reference.latest, torch.log_softmax(logits.float(), dim=-1)
-        divergence = (full.exp() * (full - own)).sum(-1).cpu()
+        divergence = kl_div(own, full, reduction="none", log_target=True).sum(-1).cpu()
         for line, row in enumerate(rows):
             self.kl[self._prompt_of[row]].append(divergence[line])
         return super().__call__(logits, rows, drawn)

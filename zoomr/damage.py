@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.functional import kl_div
 
 from zoomr.chunked import Visit, forced_in_chunks
 from zoomr.loop import Prompt
@@ -85,7 +86,7 @@ class Reference:
             here = slice(done, done + len(own))
             full = self.log_probs[here]
             nll -= own.gather(1, self.given[here, None]).double().sum().item()
-            kl += (full.exp() * (full - own)).sum(-1).double().sum().item()
+            kl += kl_div(own, full, reduction="none", log_target=True).sum(-1).double().sum().item()
             agree += (full.argmax(-1) == own.argmax(-1)).sum().item()
             done += len(own)
 

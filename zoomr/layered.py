@@ -23,8 +23,7 @@ from zoomr.policies import Needs, Policy
 from zoomr.policies.base import Evicting
 from zoomr.prefill import Prefilled, Prefiller
 from zoomr.results import Usage
-from zoomr.rows import ActiveMeter, Request, Row
-from zoomr.segments import SegmentTracker
+from zoomr.rows import Request, Row
 from zoomr.stores import SlotEvictStore, StoreSize, group_counts
 
 ALONE = cast(torch.nn.Module, SimpleNamespace(layer_idx=0))  # the one layer of a store of one layer
@@ -87,22 +86,9 @@ class LayeredRow:
         one = KVShape(1, shape.kv_heads, shape.head_dim)
         self.tokens: list[int] = []
         self.prefill = Prefiller(model, Needs.ATTENTION in policy.needs, policy.history)
-        length = len(request.token_ids)
+        size = StoreSize(one, 1, model.dtype, model.device)
         self.layers = [
-            _Layer(
-                policy,
-                Row(
-                    request=request,
-                    tracker=SegmentTracker(length, *plan.delimiters),
-                    meter=ActiveMeter([length, 0.0, 0.0, 0.0, 0.0]),
-                    token=-1,
-                    position=length,
-                    held=length,
-                    tokens=list(continuation),
-                ),
-                StoreSize(one, 1, model.dtype, model.device),
-            )
-            for _ in range(shape.layers)
+            _Layer(policy, Row.start(request, plan.delimiters, list(continuation)), size) for _ in range(shape.layers)
         ]
 
     def attend(

@@ -96,6 +96,22 @@ class Row:
     moved_bytes: int = 0
     started: float = field(default_factory=time.perf_counter)
 
+    @classmethod
+    def start(cls, request: Request, delimiters: tuple[int | None, int | None], tokens: list[int]) -> Row:
+        """A row whose prompt is in the cache and whose first token is still to come.
+
+        Parameters
+        ----------
+        request : Request
+        delimiters : (int or None, int or None)
+            Ids of the summary delimiters.
+        tokens : list of int
+            What follows the prompt, where it is known before.
+        """
+        length = len(request.token_ids)
+        meter = ActiveMeter([length, 0.0, 0.0, 0.0, 0.0])
+        return cls(request, SegmentTracker(length, *delimiters), meter, -1, length, length, tokens)
+
     @property
     def prompt(self) -> int:
         """Number of prompt tokens."""

@@ -6,7 +6,7 @@ TOPIC = re.compile(r"[A-Z]+ for ([a-z]+: [a-z]+ above [a-z]+)\.|=\? (value of [a
 
 
 def summarize_paragraph(paragraph: str) -> str:
-    """Return the summary of a ledger paragraph, such as `tom: du above ada` for one about that line
+    """Return the summary of a ledger paragraph, such as `tom: du above ada` for one about that line.
 
     Raises
     ------

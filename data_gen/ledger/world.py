@@ -94,10 +94,10 @@ class Problem:
     @property
     def paragraphs(self) -> list[str]:
         """The reasoning: one paragraph a line; the last recalls the asked value."""
-        return [self._work(index) for index in range(len(self.entries) + 1)]
+        return [self._work(index, line) for index, line in enumerate(self.lines)]
 
-    def _work(self, index: int) -> str:
-        text = f"Line {self.lines[index]}."
+    def _work(self, index: int, line: str) -> str:
+        text = f"Line {line}."
         start = self.dependencies[index]
         if start is not None:
             text += f" See {self._fact(start)} it is."

@@ -8,7 +8,7 @@ from typing import Any
 
 from eval.reporting.csv_table import to_csv
 from eval.reporting.figures import OTHER, STYLES, house_style, save
-from eval.reporting.table1 import NAMES
+from eval.reporting.table1 import method_name
 from eval.rows import read_rows
 from eval.statistics import bootstrap
 from zoomr.runs import read_manifest, write_atomic
@@ -41,12 +41,6 @@ def write_fidelity(directory: Path, results: Path) -> list[Path]:
     note = {"note": manifest["config"]["model"].get("note", "")}
     write_atomic(table, to_csv([csv_row(line | note) for line in fidelity_table(rows, settings["model"])]))
     return [table, *draw_fidelity(rows, stem)]
-
-
-def latest_run(runs: Path, name: str) -> Path | None:
-    """The finished run of that name that ended last."""
-    ended = {path.parent: read_manifest(path.parent)["ended"] for path in runs.glob(f"{name}-*/manifest.json")}
-    return max((path for path in ended if ended[path]), key=lambda path: ended[path], default=None)
 
 
 def cells(rows: Sequence[Row]) -> dict[Cell, list[Row]]:
@@ -159,9 +153,3 @@ def draw_fidelity(rows: Sequence[Row], stem: Path) -> list[Path]:
     axes[0].set_ylim(auto=True)
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside right upper", fontsize=7)
     return save(figure, stem)
-
-
-def method_name(method: str) -> str:
-    """Name of a method for people."""
-    name = NAMES.get(method.removesuffix("_prompt"), method)
-    return name + (" + prompt" if method.endswith("_prompt") else "")

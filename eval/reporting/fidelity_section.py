@@ -11,12 +11,11 @@ from eval.reporting.fidelity import (
     cells,
     fidelity_table,
     halves_sentence,
-    latest_run,
-    method_name,
     write_fidelity,
 )
-from eval.reporting.origins import Origin, of_manifest
+from eval.reporting.origins import Origin, latest_run, of_manifest
 from eval.reporting.sections import Section, not_run
+from eval.reporting.table1 import method_name
 from eval.rows import read_rows
 from eval.statistics import paired_difference
 from zoomr.runs import read_manifest

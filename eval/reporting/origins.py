@@ -2,12 +2,14 @@
 
 import json
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from eval.reporting import html
 from eval.reporting.cells import ScoredCell
 from eval.reporting.sections import Section
 from eval.reporting.table1 import BENCHMARKS, title
+from zoomr.runs import read_manifest
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,12 @@ class Origin:
     command: str
     commit: str
     settings: dict[str, Any]
+
+
+def latest_run(runs: Path, name: str) -> Path | None:
+    """The finished run of that name that ended last."""
+    ended = {path.parent: read_manifest(path.parent)["ended"] for path in runs.glob(f"{name}-*/manifest.json")}
+    return max((path for path in ended if ended[path]), key=lambda path: ended[path], default=None)
 
 
 def of_cell(cell: ScoredCell) -> Origin:

@@ -8,7 +8,6 @@ from typing import Any
 from eval.reporting.csv_table import to_csv
 from eval.reporting.figures import house_style, save
 from eval.reporting.table1 import NAMES
-from eval.rows import read_rows
 from eval.statistics import bootstrap
 from zoomr.runs import write_atomic
 
@@ -16,13 +15,13 @@ ROWS = "steps.jsonl"
 Row = dict[str, Any]
 
 
-def write_steps(directory: Path, results: Path) -> list[Path]:
-    """Write steps.csv and the figure of a finished run.
+def write_steps(rows: Sequence[Row], results: Path) -> list[Path]:
+    """Write steps.csv and the figure.
 
     Parameters
     ----------
-    directory : Path
-        The run.
+    rows : sequence of dict
+        One a method.
     results : Path
         Where tables and figures go.
 
@@ -31,7 +30,6 @@ def write_steps(directory: Path, results: Path) -> list[Path]:
     list of Path
         What was written.
     """
-    rows = read_rows(directory / ROWS)
     write_atomic(results / "steps.csv", to_csv(steps_table(rows)))
     return [results / "steps.csv", *draw_steps(rows, results / "steps")]
 

@@ -3,8 +3,7 @@
 from pathlib import Path
 
 from eval.reporting import html
-from eval.reporting.fidelity import latest_run
-from eval.reporting.origins import Origin, of_manifest
+from eval.reporting.origins import Origin, latest_run, of_manifest
 from eval.reporting.sections import Section, not_run
 from eval.reporting.steps import ROWS, steps_table, write_steps
 from eval.rows import read_rows
@@ -37,11 +36,9 @@ def section(measured: Path, results: Path) -> tuple[Section, list[Origin]]:
     if directory is None:
         return not_run(ANCHOR, TITLE, "python -m eval.steps"), []
     origin = of_manifest(TITLE, f"run-{directory.name}", read_manifest(directory))
-    _, drawing, _ = write_steps(directory, results)
+    rows = read_rows(directory / ROWS)
+    _, drawing, _ = write_steps(rows, results)
     caption = "Left: look-ups right, 95% bootstrap interval over problems. Right: the heads' first choices."
-    table = [
-        row | {"method": html.Link(row["method"], origin.anchor)} for row in steps_table(read_rows(directory / ROWS))
-    ]
-    return Section(ANCHOR, TITLE, html.paragraph(NOTE, "soft") + html.figure(drawing, caption) + html.table(table)), [
-        origin
-    ]
+    table = [row | {"method": html.Link(row["method"], origin.anchor)} for row in steps_table(rows)]
+    body = html.paragraph(NOTE, "soft") + html.figure(drawing, caption) + html.table(table)
+    return Section(ANCHOR, TITLE, body), [origin]

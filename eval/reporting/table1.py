@@ -32,6 +32,12 @@ BENCHMARKS = {
 }
 
 
+def method_name(method: str) -> str:
+    """Name of a method for people."""
+    name = NAMES.get(method.removesuffix("_prompt"), method)
+    return name + (" + prompt" if method.endswith("_prompt") else "")
+
+
 def title(cell: ScoredCell) -> str:
     """Name of a cell's method for people."""
     name = NAMES.get(cell.method, cell.method)
