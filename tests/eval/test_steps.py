@@ -28,7 +28,7 @@ def drawn():
 def measure(loaded, drawn, policy, **given):
     solutions = [solution(problem, loaded[1]) for problem in drawn]
     found = Found(solutions)
-    tally = HeadHits(found.far)
+    tally = HeadHits({key: look_up.needs for key, look_up in found.far.items()})
     blanks = {"targets": [problem.dependencies for problem in drawn], "tally": tally}
     built = instantiate(policy, _partial_=True)(**{name: blanks[name] for name in given})
     forced = run_policy(*loaded, solutions, built, found)
