@@ -63,7 +63,14 @@ plan: env ## what a preset costs: tokens, GPU-hours, endpoint, disk
 bench: env ## decoding speed against sequence length, to results/bench/
 	$(BIN)/python -m zoomr.bench
 
-test: lint ## lint, types, tests
+# The oldest transformers that pyproject.toml allows, in front of the installed one for the tests that it could break.
+OLDEST = $(shell sed -nE 's/^ *"transformers>=([0-9.]+),.*/transformers==\1/p' pyproject.toml)
+.venv/oldest: .venv/ready
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --upgrade --target $@ $(OLDEST)
+	touch $@
+
+test: lint .venv/oldest ## lint, types, tests at both ends of transformers' range
+	PYTHONPATH=.venv/oldest OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 tests/zoomr/test_generate.py tests/zoomr/test_loading.py
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
 
 lint: env ## ruff and mypy
