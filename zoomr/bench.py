@@ -15,6 +15,7 @@ import os
 import platform
 import statistics
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -126,26 +127,48 @@ def smol_model(dtype: torch.dtype = torch.float32) -> LlamaForCausalLM:
     return LlamaForCausalLM._from_config(config, dtype=dtype).eval()
 
 
-def measure(model: Any, batch: int, seen: int, policy: ZoomR, steps: int, repeats: int) -> list[dict[str, Any]]:
-    """Time one cell; returns a row a method."""
-    zoom = Ours(model, batch, seen, policy, Structure())
-    contenders: dict[str, Contender] = {
-        "zoomr": zoom,
-        "full": Ours(model, batch, seen, Full(), Structure()),
-        "dynamic_cache": Plain(model, batch, seen),
-        "active_only": Plain(model, batch, round(zoom.active()) - 1),
+def take_turn(model: Any, contender: Contender, steps: int) -> tuple[float, list[float]]:
+    """Seconds a step over `steps` steps, and the active tokens after each."""
+    model.set_attn_implementation("zoomr" if isinstance(contender, Ours) else "sdpa")
+    contender.step()  # the first step after a change of places finds cold caches, or buffers that must grow
+    active = []
+    start = time.perf_counter()
+    for _ in range(steps):
+        contender.step()
+        active.append(contender.active())
+    return (time.perf_counter() - start) / steps, active
+
+
+def measure(
+    model: Any, batch: int, seen: int, policy: ZoomR, steps: int, repeats: int, full_steps: int
+) -> list[dict[str, Any]]:
+    """Time one cell; returns a row a method.
+
+    Parameters
+    ----------
+    steps : int
+        Timed steps of ZoomR and of the cache of its active set in each repeat: enough for its share of refreshes.
+    full_steps : int
+        Timed steps of the full caches, whose steps are all alike.
+    """
+    makers: dict[str, Callable[[], Contender]] = {
+        "zoomr": lambda: Ours(model, batch, seen, policy, Structure()),
+        "full": lambda: Ours(model, batch, seen, Full(), Structure()),
+        "dynamic_cache": lambda: Plain(model, batch, seen),
+        "active_only": lambda: Plain(model, batch, round(contenders["zoomr"].active()) - 1),
     }
+    timed = {name: full_steps if name in ("full", "dynamic_cache") else steps for name in makers}
+    contenders: dict[str, Contender] = {}
+    for name, make in makers.items():
+        contenders[name] = make()
+        take_turn(model, contenders[name], 1)  # buffers grow before the next cache needs memory
     seconds: dict[str, list[float]] = {name: [] for name in contenders}
     active: dict[str, list[float]] = {name: [] for name in contenders}
     for _ in range(repeats):
         for name, contender in contenders.items():
-            model.set_attn_implementation("zoomr" if isinstance(contender, Ours) else "sdpa")
-            contender.step()  # the first step after a change of places finds cold caches
-            start = time.perf_counter()
-            for _ in range(steps):
-                contender.step()
-                active[name].append(contender.active())
-            seconds[name].append((time.perf_counter() - start) / steps)
+            step_seconds, counts = take_turn(model, contender, timed[name])
+            seconds[name].append(step_seconds)
+            active[name] += counts
     step = {name: statistics.median(times) for name, times in seconds.items()}
     rows = []
     for name, contender in contenders.items():
@@ -155,6 +178,7 @@ def measure(model: Any, batch: int, seen: int, policy: ZoomR, steps: int, repeat
                 "policy": name,
                 "batch": batch,
                 "seen_tokens": seen,
+                "timed_steps": timed[name],
                 "active_tokens": round(statistics.mean(active[name]), 1),
                 "step_ms": round(step[name] * 1e3, 2),
                 "tokens_per_s": round(batch / step[name], 2),
@@ -179,38 +203,37 @@ def main() -> None:
     parser.add_argument("--seen", type=int, nargs="+", default=[2048, 4096, 8192, 16384, 32768])
     parser.add_argument("--batch", type=int, nargs="+", default=[1, 8])
     parser.add_argument("--steps", type=int, default=64)
+    parser.add_argument("--full-steps", type=int, default=16, help="steps of the full caches, which are all alike")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--largest", type=int, default=16384 * 8, help="cells of more tokens, all rows, are left out")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     model = smol_model()
-    rows: list[dict[str, Any]] = []
-    for batch in options.batch:
-        for seen in options.seen:
-            if batch * seen > options.largest:
-                continue
-            rows += measure(model, batch, seen, ZoomR(), options.steps, options.repeats)
-            for row in rows[-4:]:
-                print(json.dumps(row), flush=True)
-    report = {
+    report: dict[str, Any] = {
         "model": "random weights, SmolLM2-135M's shape",
         "dtype": str(model.dtype).removeprefix("torch."),
         "policy": "ZoomR(c=2, k=2, window=512)",
         "structure": vars(Structure()),
-        "steps": options.steps,
         "repeats": options.repeats,
         "threads": options.threads,
         "peak_memory_bytes": None,
         "peak_memory_reason": "only CUDA counts its allocations: python -m zoomr.bench_gpu",
         "processor": platform.processor() or platform.machine(),
         "versions": {"torch": torch.__version__, "transformers": transformers.__version__},
-        "slopes": slopes(rows),
-        "cells": rows,
+        "cells": [],
     }
     options.out.parent.mkdir(parents=True, exist_ok=True)
-    write_atomic(options.out, json.dumps(report, indent=1) + "\n")
-    draw(rows, options.out.with_suffix(".svg"))
+    for batch in options.batch:
+        for seen in options.seen:
+            if batch * seen > options.largest:
+                continue
+            rows = measure(model, batch, seen, ZoomR(), options.steps, options.repeats, options.full_steps)
+            report["cells"] += rows
+            report["slopes"] = slopes(report["cells"])
+            write_atomic(options.out, json.dumps(report, indent=1) + "\n")
+            print(*map(json.dumps, rows), sep="\n", flush=True)
+    draw(report["cells"], options.out.with_suffix(".svg"))
     print(f"-> {options.out} and {options.out.with_suffix('.svg')}")
 
 

@@ -12,7 +12,7 @@ def test_a_cell_counts_bytes_and_active_tokens(tmp_path):
     model = make_model()
     cells = []
     for seen in (1024, 2048):
-        cells += measure(model, batch=2, seen=seen, policy=ZoomR(), steps=40, repeats=1)
+        cells += measure(model, batch=2, seen=seen, policy=ZoomR(), steps=40, repeats=1, full_steps=2)
     by_name = {(cell["policy"], cell["seen_tokens"]): cell for cell in cells}
     token_bytes = 2 * 2 * 2 * 8 * 4
     zoom, full, plain = (by_name[name, 2048] for name in ("zoomr", "full", "dynamic_cache"))
