@@ -116,30 +116,30 @@ def measure(
     done : dict
         Rows by id; those that set a budget are among them when it is asked for.
     """
-    from zoomr.damage import Reference
+    from zoomr.comparison import Reference
     from zoomr.trace import Refresh
 
     reference = Reference(model, tokenizer, trace.prompt, trace.continuation)
     for method, window in missing:
         refreshes: list[Refresh] = []
         if method == "full":
-            policy, damage = {"_target_": "zoomr.Full"}, reference.undamaged()
+            policy, found = {"_target_": "zoomr.Full"}, reference.itself()
         else:
             matched = done.get(row_id(trace, (settings["match"]["method"], window)))
             policy = policy_settings(settings["methods"][method], window, matched, settings["match"])
-            damage = reference.damage(instantiate(policy), seed=sample_seed(seed, trace.id, 0), trace=refreshes.append)
-        usage = damage.usage
+            found = reference.compare(instantiate(policy), seed=sample_seed(seed, trace.id, 0), trace=refreshes.append)
+        usage = found.stats
         yield {
             "id": row_id(trace, (method, window)),
             "trace": trace.id,
             "method": method,
             "policy": policy,
             "window": window,
-            "tokens": damage.tokens,
-            "nll_full": damage.nll_full,
-            "delta_nll": damage.delta_nll,
-            "kl": damage.kl,
-            "top1_agreement": damage.top1_agreement,
+            "tokens": found.tokens,
+            "nll_full": found.nll_full,
+            "delta_nll": found.delta_nll,
+            "kl": found.kl,
+            "top1_agreement": found.top1_agreement,
             "seen_tokens": usage.seen_tokens,
             "active_tokens_mean": usage.active_tokens_mean,
             "active_tokens_peak": usage.active_tokens_peak,

@@ -10,15 +10,12 @@ import torch
 from torch import Tensor
 from torch.nn.functional import kl_div
 
-from zoomr.batch import Batch
-from zoomr.forcing import Forcing
-from zoomr.loop import Prompt, token_ids
-from zoomr.plan import Mode, Plan
+from zoomr.chunked import Visit, forced_in_chunks
+from zoomr.loop import Prompt
 from zoomr.policies import Full, Policy
 from zoomr.results import Usage
-from zoomr.rows import Request
 from zoomr.runs import UserError
-from zoomr.segments import boundary_table, delimiter_ids
+from zoomr.trace import Trace
 
 
 @dataclass(frozen=True)
@@ -31,8 +28,6 @@ class Fidelity:
         Index of the prompt; tokens compared.
     nll_full, nll : float
         Mean negative log-likelihood of the given tokens, in nats, with the full cache and with the policy.
-    delta_nll : float
-        nll - nll_full.
     kl : float
         Mean Kullback-Leibler divergence of the policy's distribution from the full cache's, KL(full || policy), nats.
     top1_agreement : float
@@ -45,41 +40,19 @@ class Fidelity:
     tokens: int
     nll_full: float
     nll: float
-    delta_nll: float
     kl: float
     top1_agreement: float
     stats: Usage
 
+    @property
+    def delta_nll(self) -> float:
+        """What the policy adds to the negative log-likelihood of a token: nll - nll_full."""
+        return self.nll - self.nll_full
+
     def to_dict(self) -> dict[str, Any]:
-        """A flat dictionary: these fields and those of the usage."""
-        row = asdict(self)
+        """A flat dictionary: these fields, delta_nll and the fields of the usage."""
+        row = asdict(self) | {"delta_nll": self.delta_nll}
         return row | row.pop("stats")
-
-
-class _Reference(Forcing):
-    """Forcing that keeps the log-probabilities of its latest step."""
-
-    latest: Tensor
-
-    def __call__(self, logits: Tensor, rows: list[int], drawn: list[int]) -> list[int]:
-        self.latest = torch.log_softmax(logits.float(), dim=-1)
-        return super().__call__(logits, rows, drawn)
-
-
-class _Compared(Forcing):
-    """Forcing that compares each step's distributions with those of a reference that is at the same step."""
-
-    def __init__(self, targets: list[list[int]], reference: _Reference):
-        super().__init__(targets)
-        self.reference = reference
-        self.kl: list[list[Tensor]] = [[] for _ in targets]
-
-    def __call__(self, logits: Tensor, rows: list[int], drawn: list[int]) -> list[int]:
-        full, own = self.reference.latest, torch.log_softmax(logits.float(), dim=-1)
-        divergence = kl_div(own, full, reduction="none", log_target=True).sum(-1).cpu()
-        for line, row in enumerate(rows):
-            self.kl[self._prompt_of[row]].append(divergence[line])
-        return super().__call__(logits, rows, drawn)
 
 
 def fidelity(
@@ -89,15 +62,13 @@ def fidelity(
     continuations: Sequence[Sequence[int]],
     *,
     policy: Policy,
-    batch_size: int = 4,
-    mode: Mode = "gather",
     boundaries: Iterable[int] | None = None,
 ) -> list[Fidelity]:
-    """Feed given tokens through a policy and through the full cache, step by step side by side.
+    """Feed given tokens through the full cache and through a policy, in chunks, prompt by prompt.
 
     Parameters
     ----------
-    model, tokenizer, prompts, policy, batch_size, mode, boundaries
+    model, tokenizer, prompts, policy, boundaries
         See `zoomr.generate`.
     continuations : sequence of token-id lists
         One a prompt, not empty.
@@ -109,38 +80,83 @@ def fidelity(
     """
     if len(continuations) != len(prompts) or not all(continuations):
         raise UserError("continuations: one is needed for every prompt, of at least one token")
-    targets = [list(continuation) for continuation in continuations]
-    table = frozenset(boundary_table(tokenizer) if boundaries is None else boundaries)
-    reference = _Reference(targets)
-    compared = _Compared(targets, reference)
-    delimiters, size = delimiter_ids(tokenizer), max(1, min(batch_size, len(prompts)))
-    full = Batch(model, Plan(Full(), table, frozenset(), delimiters), reference, size)
-    own = Batch(model, Plan(policy, table, frozenset(), delimiters, mode), compared, size)
-    stats: dict[int, Usage] = {}
-    for start in range(0, len(prompts), size):
-        requests = [
-            Request(index, 0, index, token_ids(tokenizer, prompts[index]), len(targets[index]), is_last_sample=True)
-            for index in range(start, min(start + size, len(prompts)))
-        ]
-        full.admit(requests)
-        ended = own.admit(requests)
-        while own.rows:
-            full.step()
-            ended += own.step()
-        stats |= {row.request.prompt: row.usage() for row, _ in ended}
-    return [_compare(index, reference, compared, stats[index]) for index in range(len(prompts))]
+    table = None if boundaries is None else frozenset(boundaries)
+    return [
+        Reference(model, tokenizer, prompt, list(continuation), number, table).compare(policy, seed=number)
+        for number, (prompt, continuation) in enumerate(zip(prompts, continuations, strict=True))
+    ]
 
 
-def _compare(index: int, reference: _Reference, compared: _Compared, stats: Usage) -> Fidelity:
-    full, own = -torch.stack(reference.log_probs[index]).mean(), -torch.stack(compared.log_probs[index]).mean()
-    same = torch.stack(reference.top[index]) == torch.stack(compared.top[index])
-    return Fidelity(
-        prompt=index,
-        tokens=len(same),
-        nll_full=float(full),
-        nll=float(own),
-        delta_nll=float(own - full),
-        kl=float(torch.stack(compared.kl[index]).mean()),
-        top1_agreement=float(same.float().mean()),
-        stats=stats,
-    )
+class Reference:
+    """The full cache's predictions on one trace, kept for comparison: tokens x vocabulary numbers of four bytes.
+
+    Parameters
+    ----------
+    model, tokenizer, prompt, boundaries
+        See `zoomr.generate`.
+    continuation : list of int
+    number : int
+        Index of the prompt.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        tokenizer: Any,
+        prompt: Prompt,
+        continuation: list[int],
+        number: int = 0,
+        boundaries: Iterable[int] | None = None,
+    ):
+        self.model, self.tokenizer, self.prompt, self.continuation = model, tokenizer, prompt, continuation
+        self.number, self.boundaries = number, boundaries
+        chunks: list[Tensor] = []
+        self.stats = self._force(Full(), lambda logits: chunks.append(torch.log_softmax(logits.float(), dim=-1)))
+        self.log_probs = torch.cat(chunks)
+        self.given = torch.tensor(continuation, device=self.log_probs.device)
+        self.nll = -self.log_probs.gather(1, self.given[:, None]).double().mean().item()
+
+    def itself(self) -> Fidelity:
+        """The full cache beside itself."""
+        return Fidelity(self.number, len(self.given), self.nll, self.nll, 0.0, 1.0, self.stats)
+
+    def compare(self, policy: Policy, seed: int = 0, trace: Trace | None = None) -> Fidelity:
+        """Run a policy over the same tokens and compare.
+
+        Parameters
+        ----------
+        policy : Policy
+        seed : int
+            For policies that draw.
+        trace : callable or None
+            See `zoomr.generate`.
+        """
+        done = 0
+        nll = kl = agree = 0.0
+
+        def visit(logits: Tensor) -> None:
+            nonlocal done, nll, kl, agree
+            own = torch.log_softmax(logits.float(), dim=-1)
+            here = slice(done, done + len(own))
+            full = self.log_probs[here]
+            nll -= own.gather(1, self.given[here, None]).double().sum().item()
+            kl += kl_div(own, full, reduction="none", log_target=True).sum(-1).double().sum().item()
+            agree += (full.argmax(-1) == own.argmax(-1)).sum().item()
+            done += len(own)
+
+        stats = self._force(policy, visit, seed, trace)
+        return Fidelity(self.number, done, self.nll, nll / done, kl / done, agree / done, stats)
+
+    def _force(self, policy: Policy, visit: Visit, seed: int = 0, trace: Trace | None = None) -> Usage:
+        return forced_in_chunks(
+            self.model,
+            self.tokenizer,
+            self.prompt,
+            self.continuation,
+            policy=policy,
+            visit=visit,
+            seed=seed,
+            number=self.number,
+            boundaries=self.boundaries,
+            trace=trace,
+        )

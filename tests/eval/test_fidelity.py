@@ -16,7 +16,7 @@ from eval.reporting.fidelity import fidelity_table, halves_sentence, ranking
 from eval.reporting.fidelity_section import readable_rows, section
 from eval.rows import read_rows
 from tests.zoomr.tiny import VOCABULARY, make_model, prompt_of, story
-from zoomr import damage
+from zoomr import comparison
 from zoomr.runs import UserError
 from zoomr.segments import BEGIN_SUMMARY, END_SUMMARY
 
@@ -112,17 +112,17 @@ def test_a_killed_run_goes_on_where_it_stopped(config, tmp_path, monkeypatch):
     cfg = config("limit=2", "~fidelity.methods.h2o_prompt")
     references = []
 
-    class Counted(damage.Reference):
+    class Counted(comparison.Reference):
         def __init__(self, *args):
             references.append(args[2])
             super().__init__(*args)
 
-        def damage(self, *args, **settings):
+        def compare(self, *args, **settings):
             if len(references) == 1 and len(rows_of(tmp_path)) == 4:
                 raise Killed
-            return super().damage(*args, **settings)
+            return super().compare(*args, **settings)
 
-    monkeypatch.setattr(damage, "Reference", Counted)
+    monkeypatch.setattr(comparison, "Reference", Counted)
     with pytest.raises(Killed):
         measure_fidelity(cfg)
     before = rows_of(tmp_path)
