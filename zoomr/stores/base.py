@@ -58,6 +58,13 @@ def grown(buffer: Tensor, capacity: int, dim: int, pin: bool = False) -> Tensor:
     return larger
 
 
+def write_prompt(kv: Tensor, row: int, keys: list[Tensor], values: list[Tensor]) -> None:
+    """Copy a prompt's KVs, one (H, T, d) tensor a layer, into the first slots of a row of `kv` (L, 2, B, H, S, d)."""
+    for layer, pair in enumerate(zip(keys, values, strict=True)):
+        for part, tensor in enumerate(pair):
+            kv[layer, part, row, :, : tensor.shape[1]] = tensor
+
+
 class Store(Protocol):
     """Keys and values of a batch, as the attention of a step sees them."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from zoomr.stores.base import StoreSize, grown
+from zoomr.stores.base import StoreSize, grown, write_prompt
 
 
 class MaskStore:
@@ -35,9 +35,7 @@ class MaskStore:
         """See `Store.admit`."""
         length = keys[0].shape[1]
         self._reserve(length)
-        for layer, pair in enumerate(zip(keys, values, strict=True)):
-            for part, tensor in enumerate(pair):
-                self.kv[layer, part, row, :, :length] = tensor
+        write_prompt(self.kv, row, keys, values)
         self.valid[:, row] = False
         self.valid[:, row, :, :length] = True
         if self.ledger is not None and ledger is not None:
