@@ -1,6 +1,7 @@
 """One fine-tuning: rows and a base model in, an adapter out. The loop is that of TRL's SFTTrainer."""
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from train.preflight import check_rows, describe, legible
 from train.ranks import from_first, rank, world_size
 from train.rehearsal import Rehearsal
 from train.tracking import Tracking
+from train.vote_loss import VoteTrainer
 from train.watch import Watch
 from zoomr.loading import load
 from zoomr.runs import UserError, read_manifest
@@ -128,7 +130,9 @@ def make_trainer(
         report_to="none",
         use_cpu=not torch.cuda.is_available(),
     )
-    trainer = SFTTrainer(
+    votes = config["votes"]
+    kind = partial(VoteTrainer, **votes) if votes["weight"] else SFTTrainer
+    trainer = kind(
         model=model,
         args=arguments,
         train_dataset=train,
