@@ -31,9 +31,16 @@ env: .venv/ready ## set up .venv from pyproject.toml and constraints.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[dev]"
 	touch $@
 
+# A teacher that the stage serves itself with transformers needs a few packages more.
+SERVING = $(if $(shell grep -s 'teacher: transformers_serve' configs/preset/$(PRESET).yaml),.venv/serving)
+
+.venv/serving: .venv/ready
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[serving]"
+	touch $@
+
 reproduce: data train eval $(GRID) report ## data_gen -> train -> eval -> report; only what is missing
 
-data: env ## write, summarize and build the training set
+data: env $(SERVING) ## write, summarize and build the training set
 	$(call STAGE,data_gen.prepare)
 	$(call STAGE,data_gen.summarize)
 	$(call STAGE,data_gen.build)

@@ -17,7 +17,7 @@ SET_PARENT_DEATH_SIGNAL = 1  # prctl(2)
 
 
 @contextmanager
-def endpoint(teacher: Teacher, log: Path, patience: float = 120.0) -> Iterator[str]:
+def endpoint(teacher: Teacher, log: Path, patience: float = 600.0) -> Iterator[str]:
     """Give the teacher's base URL; start `teacher.serve` first, and stop it afterwards, where no URL is configured.
 
     Parameters
@@ -27,7 +27,7 @@ def endpoint(teacher: Teacher, log: Path, patience: float = 120.0) -> Iterator[s
     log : Path
         File for the server's output.
     patience : float
-        Seconds that the server may take to listen.
+        Seconds that the server may take to listen; one that has ended is noticed at once.
 
     Raises
     ------

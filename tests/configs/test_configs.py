@@ -2,6 +2,7 @@
 
 import inspect
 import re
+from pathlib import Path
 
 import hydra
 import pytest
@@ -9,6 +10,7 @@ from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
 
 from configs.cli import CONFIGS
+from data_gen.jsonl import read_rows
 from eval.cells import method_settings
 
 ROOTS = ["data_gen", "train", "eval", "fidelity", "report"]
@@ -98,3 +100,13 @@ def test_local_copies_take_the_place_of_the_hub():
     config = compose("data_gen", "preset=laptop", "benchmark=gsm8k")
     assert config.dataset.source.path == "bespokelabs/Bespoke-Stratos-17k"
     assert config.benchmark.path is None
+
+
+TRACES = Path(__file__).parents[3] / "shared" / "data" / "reasoning_traces_sample.jsonl"
+
+
+@pytest.mark.skipif(not TRACES.exists(), reason=f"needs {TRACES}")
+@pytest.mark.parametrize("preset", ["laptop", "paper"])
+def test_benchmarks_ask_with_the_system_turn_of_the_training_data(preset):
+    asked = compose("eval", f"preset={preset}").system_prompt
+    assert {row["system"] for row in read_rows(TRACES)} == {asked}
