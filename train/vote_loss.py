@@ -151,12 +151,12 @@ def looked_at(queries: Tensor, keys: Tensor, ballots: Ballots, scaling: float, w
     positions = torch.arange(queries.shape[1], device=queries.device)
     first = int(ballots.boundaries[0]) + 1
     for start in range(first, queries.shape[1], QUERY_BLOCK):
-        block = positions[start : start + QUERY_BLOCK]
+        block, seen = positions[start : start + QUERY_BLOCK], positions[: start + QUERY_BLOCK]
         turns = ballots.turns[block]
-        scores = queries[:, block] @ keys.transpose(-1, -2) * scaling
-        weights = scores.masked_fill(positions > block[:, None], float("-inf")).softmax(dim=-1).sum(dim=0)
-        outside = positions <= ballots.boundaries[turns][:, None] - window
-        found.index_add_(0, turns, (weights * outside) @ ballots.segments)
+        scores = queries[:, block] @ keys[:, seen].transpose(-1, -2) * scaling
+        weights = scores.masked_fill(seen > block[:, None], float("-inf")).softmax(dim=-1).sum(dim=0)
+        outside = seen <= ballots.boundaries[turns][:, None] - window
+        found.index_add_(0, turns, (weights * outside) @ ballots.segments[seen])
     return found * ballots.finished
 
 
@@ -183,11 +183,10 @@ class VoteTrainer(SFTTrainer):
         votes = VoteLoss(
             [self._ballots(*row) for row in zip(inputs["input_ids"], inputs["labels"], strict=True)], self.window
         )
-        loss, outputs = super().compute_loss(model, inputs | {"zoomr": votes}, True, num_items_in_batch)
+        loss = super().compute_loss(model, inputs | {"zoomr": votes}, num_items_in_batch=num_items_in_batch)
         # the trainer sums the losses of one optimizer step when it counts the step's tokens
         share = self.weight / (self.current_gradient_accumulation_steps if num_items_in_batch is not None else 1)
-        loss = loss + share * votes.value().to(loss.device)
-        return (loss, outputs) if return_outputs else loss
+        return loss + share * votes.value().to(loss.device)
 
     def _ballots(self, ids: Tensor, labels: Tensor) -> Ballots:
         supervised = (labels != IGNORED).nonzero()[:, 0]
