@@ -14,7 +14,7 @@ from zoomr.runs import UserError, write_atomic
 BEGIN = "<!-- results: written by python -m eval.readme -->"
 END = "<!-- end of results -->"
 LEDGER = Path(__file__).parents[1] / "configs" / "benchmark" / "ledger.yaml"
-DEFAULT_C = 2  # of configs/method/zoomr.yaml
+DEFAULT_C, DEFAULT_K = 2, 2  # of configs/method/zoomr.yaml
 COLUMNS = ("gpqa_diamond", "aime2025", "math500")
 
 
@@ -33,8 +33,17 @@ def results_block(results: Path) -> str:
     """
     paper = yaml.safe_load((results / "paper.yaml").read_text())
     with open(results / "micro" / "cells.csv", newline="") as file:
-        cells = list(csv.DictReader(file))
-    return "\n".join([*paper_table(paper["table1"]), "", *micro_table(cells)])
+        cells = [cell for cell in csv.DictReader(file) if belongs(cell)]
+    bench = json.loads((results / "bench" / "decode.json").read_text())
+    return "\n".join([*paper_table(paper["table1"]), "", *micro_table(cells), "", *speed_table(bench)])
+
+
+def belongs(cell: dict[str, str]) -> bool:
+    """Whether a cell is a row of the README: no ablation, but for ZoomR's over c."""
+    method = json.loads(cell["settings"])["method"]
+    policy = method["policy"]
+    swept = method["name"] == "zoomr" or policy.get("c", DEFAULT_C) == DEFAULT_C
+    return swept and policy.get("k", DEFAULT_K) == DEFAULT_K
 
 
 def paper_table(table1: dict[str, Any]) -> list[str]:
@@ -124,6 +133,38 @@ def verdict(cells: list[dict[str, str]]) -> list[str]:
         "[results/micro/cells.csv](results/micro/cells.csv)."
     )
     return textwrap.wrap(text, 120, break_long_words=False, break_on_hyphens=False)
+
+
+def speed_table(bench: dict[str, Any]) -> list[str]:
+    """What `make bench` measured of ZoomR, beside the caches that took turns with it."""
+    text = (
+        f"`make bench`: {bench['model']}, {bench['dtype']}, {bench['threads']} threads of a CPU, caches filled with "
+        f"random KVs in the structure of a long trace, medians of {bench['repeats']} repeats in which the caches take "
+        "turns. Tokens/s of ZoomR (c = 2, k = 2, window 512) over those of transformers' `DynamicCache`, of our own "
+        "full cache, and of a plain cache that holds just ZoomR's active set; bytes of KVs on the device of "
+        "`DynamicCache` over those of ZoomR. All rows: [results/bench/decode.json](results/bench/decode.json). On a "
+        "GPU (`python -m zoomr.bench_gpu`): not run."
+    )
+    lines = [
+        "## Speed",
+        "",
+        *textwrap.wrap(text, 120, break_long_words=False, break_on_hyphens=False),
+        "",
+        "| batch | tokens seen | active tokens | tokens/s | to DynamicCache | to our full cache | to the active set "
+        "alone | KV bytes |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    cells = {(cell["policy"], cell["batch"], cell["seen_tokens"]): cell for cell in bench["cells"]}
+    for (policy, batch, seen), cell in cells.items():
+        if policy == "zoomr":
+            plain = cells["dynamic_cache", batch, seen]
+            lines.append(
+                f"| {batch} | {seen:,} | {cell['active_tokens']:,.0f} | {cell['tokens_per_s']:.1f} "
+                f"| {cell['ratio_to_dynamic_cache']:.2f}x | {cell['ratio_to_own_full']:.2f}x "
+                f"| {1 / cell['step_cost_to_active_only']:.2f}x "
+                f"| {plain['device_kv_bytes'] / cell['device_kv_bytes']:.1f}x |"
+            )
+    return lines
 
 
 def updated(readme: str, block: str) -> str:
