@@ -2,8 +2,8 @@
 
 from eval.benchmarks.choices import ChoiceTable
 from eval.benchmarks.ledger import LedgerBenchmark
+from eval.benchmarks.math_table import MathTable
 from eval.benchmarks.problem import Benchmark, Problem, checksum
-from eval.benchmarks.table import MathTable
 from eval.benchmarks.word_problems import WordProblems
 
 __all__ = ["Benchmark", "ChoiceTable", "LedgerBenchmark", "MathTable", "Problem", "WordProblems", "checksum"]
