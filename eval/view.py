@@ -8,6 +8,7 @@ from typing import Any
 from omegaconf import DictConfig
 
 from configs.cli import stage
+from eval.reporting.html import style
 from eval.rows import SAMPLES, read_rows
 from zoomr.runs import UserError, read_manifest, write_atomic
 
@@ -95,7 +96,7 @@ def render(row: dict[str, Any], settings: dict[str, Any]) -> str:
     page = (TEMPLATE / "page.html").read_text()
     # "</" would end the script element early.
     embedded = json.dumps(data, ensure_ascii=False).replace("</", "<\\/")
-    parts = {"STYLE": (TEMPLATE / "viewer.css").read_text(), "SCRIPT": (TEMPLATE / "viewer.js").read_text()}
+    parts = {"STYLE": style(TEMPLATE / "viewer.css"), "SCRIPT": (TEMPLATE / "viewer.js").read_text()}
     for name, text in (parts | {"DATA": embedded}).items():
         page = page.replace(f"@{name}@", text)
     return page

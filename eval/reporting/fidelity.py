@@ -33,9 +33,12 @@ def write_fidelity(directory: Path, results: Path) -> list[Path]:
     list of Path
         What was written.
     """
-    manifest = read_manifest(directory)
+    return write_outcome(read_rows(directory / ROWS), read_manifest(directory), results)
+
+
+def write_outcome(rows: Sequence[Row], manifest: dict[str, Any], results: Path) -> list[Path]:
+    """As `write_fidelity`, of rows and a manifest that have been read."""
     settings = manifest["settings"]
-    rows = read_rows(directory / ROWS)
     stem = results / settings["fidelity"]["name"]
     table = stem.with_suffix(".csv")
     note = {"note": manifest["config"]["model"].get("note", "")}

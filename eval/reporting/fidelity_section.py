@@ -11,7 +11,7 @@ from eval.reporting.fidelity import (
     cells,
     fidelity_table,
     halves_sentence,
-    write_fidelity,
+    write_outcome,
 )
 from eval.reporting.origins import Origin, latest_run, of_manifest
 from eval.reporting.sections import Section, not_run
@@ -47,7 +47,7 @@ def section(measured: Path, results: Path) -> tuple[Section, list[Origin]]:
         manifest = read_manifest(directory)
         origin = of_manifest(f"Fidelity: {title}", f"run-{directory.name}", manifest)
         rows = read_rows(directory / ROWS)
-        _, drawing, _ = write_fidelity(directory, results)
+        _, drawing, _ = write_outcome(rows, manifest, results)
         caption = (
             "Added NLL and KL divergence against active KV tokens, teacher-forced. Open markers keep the whole prompt; "
             "bars: 95% bootstrap interval over traces."

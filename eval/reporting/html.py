@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 STYLE = Path(__file__).with_name("style.css")
+COLOURS = Path(__file__).with_name("colours.css")
 MARKS = ("reproduced", "differs", "not run", "yes", "no", "undecided")
 
 
@@ -16,8 +17,13 @@ def page(title: str, body: str) -> str:
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escape(title)}</title>\n<style>\n{STYLE.read_text()}</style>\n</head>\n<body>\n{body}</body>\n</html>\n"
+        f"<title>{escape(title)}</title>\n<style>\n{style(STYLE)}</style>\n</head>\n<body>\n{body}</body>\n</html>\n"
     )
+
+
+def style(sheet: Path) -> str:
+    """A style sheet with the colours that our pages share."""
+    return COLOURS.read_text() + sheet.read_text()
 
 
 def section(anchor: str, title: str, *parts: str) -> str:

@@ -5,7 +5,7 @@ from typing import Any
 
 from eval.reporting import html
 from eval.reporting.figures import house_style, save
-from eval.reporting.origins import Origin, of_manifest
+from eval.reporting.origins import Origin, latest_run, of_manifest
 from eval.reporting.sections import Section, not_run
 from eval.rows import read_rows
 from zoomr.runs import read_manifest
@@ -23,6 +23,7 @@ STYLES = {
     "zoomr_layerwise": ("#E69F00", "D"),
 }
 MIB = 2**20
+POINTS = "points.jsonl"
 ANCHOR, TITLE = "fig3a", "Fig. 3a, b: memory and throughput"
 
 
@@ -43,10 +44,11 @@ def section(profiled: Path, paper: dict[str, Any], results: Path) -> tuple[Secti
     tuple of Section and list of Origin
         Not run, and no origin, where there is no finished profile.
     """
-    points = load_points(profiled)
-    if not points:
+    directory = latest_run(profiled, "*")
+    if directory is None:
         return not_run(ANCHOR, TITLE, "python -m eval.profile"), []
-    origin = of_manifest("Memory and throughput", "profile", read_manifest(latest(profiled)))
+    points = read_rows(directory / POINTS)
+    origin = of_manifest("Memory and throughput", "profile", read_manifest(directory))
     drawing, _ = draw_profile(points, results / "profile")
     caption = (
         f"KV memory and throughput against length at the largest batch, on {points[0]['device']}, one run a point. "
@@ -57,17 +59,10 @@ def section(profiled: Path, paper: dict[str, Any], results: Path) -> tuple[Secti
     return Section(ANCHOR, TITLE, text + html.figure(drawing, caption) + html.table(rows)), [origin]
 
 
-def latest(stage: Path) -> Path:
-    """The directory that a stage wrote last."""
-    return stage / (stage / "latest").read_text().strip()
-
-
 def load_points(profiled: Path) -> list[dict[str, Any]]:
     """Points of the profile that finished last; empty where there is none."""
-    if not (profiled / "latest").exists():
-        return []
-    directory = latest(profiled)
-    return read_rows(directory / "points.jsonl") if read_manifest(directory).get("ended") else []
+    directory = latest_run(profiled, "*")
+    return read_rows(directory / POINTS) if directory else []
 
 
 def profile_rows(points: list[dict[str, Any]]) -> list[dict[str, Any]]:
