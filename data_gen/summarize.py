@@ -51,7 +51,7 @@ def summarize(cfg: DictConfig) -> None:
     def row_ids() -> Iterator[str]:
         return (row_id for trace in traces() for row_id in prompt.ids(trace, identity))
 
-    with closing(ReplyStore(run.dir / "replies.jsonl")) as store:
+    with run, closing(ReplyStore(run.dir / "replies.jsonl")) as store:
         missing = (request for trace in traces() for request in requests(trace, prompt, identity, store))
         if setup.dry_run:
             from data_gen.estimate import Estimate
@@ -62,13 +62,14 @@ def summarize(cfg: DictConfig) -> None:
         patience: Patience = make(cfg, "summarize.patience")
         failures = asyncio.run(_ask(teacher, patience, setup.summary_tokens, run.dir, missing, store, total))
         counts = _write_outputs(run.dir, store, failures, row_ids)
-    if counts["failed_share"] > setup.failed_share:
-        reasons = ", ".join(f"{number} {reason}" for reason, number in counts["failed"].items())
-        raise UserError(
-            f"{sum(counts['failed'].values())} of {counts['paragraphs']} paragraphs have no summary ({reasons}): see "
-            f"{run.dir / 'failures.jsonl'}, run the same command to try them again, or raise summarize.failed_share."
-        )
-    run.finish(counts, ["summaries.jsonl", "failures.jsonl"])
+        if counts["failed_share"] > setup.failed_share:
+            reasons = ", ".join(f"{number} {reason}" for reason, number in counts["failed"].items())
+            raise UserError(
+                f"{sum(counts['failed'].values())} of {counts['paragraphs']} paragraphs have no summary ({reasons}): "
+                f"see {run.dir / 'failures.jsonl'}, run the same command to try them again, or raise "
+                "summarize.failed_share."
+            )
+        run.finish(counts, ["summaries.jsonl", "failures.jsonl"])
     return None
 
 

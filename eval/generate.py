@@ -79,13 +79,14 @@ def generate_cell(cfg: DictConfig) -> None:
         run.say_done()
         return
     wanted = requests(problems, cfg.generation.samples, cfg.seed, cfg.shard, cfg.traces)
-    try:
-        generate_missing(run, wanted, cfg, checkpoint, settings.get("budget"))
-    except BaseException:
-        write_atomic(run.dir / FAILURE, traceback.format_exc())
-        raise
-    (run.dir / FAILURE).unlink(missing_ok=True)
-    run.finish(counts=close(run.dir / SAMPLES, wanted), outputs=[SAMPLES])
+    with run:
+        try:
+            generate_missing(run, wanted, cfg, checkpoint, settings.get("budget"))
+        except BaseException:
+            write_atomic(run.dir / FAILURE, traceback.format_exc())
+            raise
+        (run.dir / FAILURE).unlink(missing_ok=True)
+        run.finish(counts=close(run.dir / SAMPLES, wanted), outputs=[SAMPLES])
 
 
 def check_sampling(generation: DictConfig) -> None:

@@ -34,7 +34,7 @@ def main(cfg: DictConfig) -> None:
         run.say_done()
         return
     wanted = points(settings)
-    with AppendLog(run.dir / POINTS) as log:
+    with run, AppendLog(run.dir / POINTS) as log:
         measured = log.keys()
         missing = [point for point in wanted if point.id not in measured]
         done = len(wanted) - len(missing)
@@ -43,7 +43,7 @@ def main(cfg: DictConfig) -> None:
                 with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as alone:
                     log.append(alone.submit(measure, point, Form(**settings["text"]), checkpoint, cfg.device).result())
                 bar.update()
-    run.finish(counts={"points": len(wanted)}, outputs=[POINTS])
+        run.finish(counts={"points": len(wanted)}, outputs=[POINTS])
 
 
 def points(settings: dict[str, Any]) -> list[Point]:

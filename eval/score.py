@@ -56,7 +56,8 @@ def score_cells(cfg: DictConfig) -> None:
                 run.say_done()
                 continue
             pool = pool or stack.enter_context(SymbolicPool(cfg.score.workers, cfg.score.seconds, cfg.score.mebibytes))
-            score_cell(run, directories, pool, cfg.preset.name)
+            with run:
+                score_cell(run, directories, pool, cfg.preset.name)
 
 
 def generated_cells(generated: Path) -> list[list[Path]]:

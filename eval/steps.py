@@ -42,9 +42,9 @@ def main(cfg: DictConfig) -> None:
     if run.complete:
         run.say_done()
     else:
-        with AppendLog(run.dir / ROWS) as log:
+        with run, AppendLog(run.dir / ROWS) as log:
             measure_missing(log, checkpoint, config)
-        run.finish(counts={"methods": len(config["steps"]["methods"])}, outputs=[ROWS])
+            run.finish(counts={"methods": len(config["steps"]["methods"])}, outputs=[ROWS])
     for path in write_steps(read_rows(run.dir / ROWS), Path(cfg.paths.results)):
         print(f"   {path}")
 

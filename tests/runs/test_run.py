@@ -58,6 +58,13 @@ def test_h04_two_processes_on_one_directory_are_refused(tmp_path):
     assert open_run(tmp_path).complete
 
 
+def test_a_run_that_an_error_left_can_be_opened_again(tmp_path):
+    run = open_run(tmp_path)
+    with pytest.raises(ValueError, match="a bug"), run:
+        raise ValueError("a bug")
+    assert not open_run(tmp_path).complete
+
+
 def test_h09_an_unwritable_root_is_said_before_any_work(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(UserError, match=r"paths\.runs: cannot write"):
