@@ -12,6 +12,7 @@ from typing import Any
 import hydra
 from hydra.core.hydra_config import HydraConfig
 from hydra.errors import HydraException, OverrideParseException
+from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
@@ -44,7 +45,9 @@ def stage(root: str) -> Callable[[Callable[[DictConfig], Any]], Callable[[], Non
             except UserError as error:
                 # Said here, since Hydra writes a line of its own as soon as a job's error reaches it.
                 print(error, file=sys.stderr)
-                raise
+                if HydraConfig.get().mode == RunMode.RUN:
+                    raise SystemExit(2) from None
+                raise  # a sweep goes on with its other jobs
 
         def command() -> None:
             # Hydra prints its own errors in several lines unless it is told to raise them.
