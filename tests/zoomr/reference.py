@@ -45,7 +45,7 @@ def segments(tokens, prompt, begin, end):
     return found
 
 
-def zoom_votes(model, tokens, rows, found, k, allowed=None, weighted=False, per_kv_head=False):
+def zoom_votes(model, tokens, rows, found, k, allowed=None, weighted=False, per_kv_head=False, outer=False):
     """Votes and summed softmax for each finished summary, by the last token's queries."""
     forward(model, tokens, rows)
     allowed = [True] * len(found) if allowed is None else allowed
@@ -57,7 +57,7 @@ def zoom_votes(model, tokens, rows, found, k, allowed=None, weighted=False, per_
         for head in range(query.shape[0]):
             scores = []
             for i, (_, summary) in enumerate(found):
-                inner = summary[1:-1]
+                inner = summary if outer else summary[1:-1]
                 mean = sum(key[head // groups, j] for j in inner) / len(inner)
                 scores.append(float(query[head, -1] @ mean) if allowed[i] else float("-inf"))
             ballots.append(scores)
@@ -96,7 +96,8 @@ def zoomr(model, prompt, continuation, boundaries, begin, end, policy):
         outside = [paragraph[0] <= t - policy.window for paragraph, _ in found]
         if found and (due or policy.vote_span):
             allowed = outside if policy.exclude_covered else None
-            cast = zoom_votes(model, tokens, rows, found, policy.k, allowed, policy.weighted, policy.per_kv_head)
+            options = policy.weighted, policy.per_kv_head, policy.with_delimiters
+            cast = zoom_votes(model, tokens, rows, found, policy.k, allowed, *options)
             for i in range(len(found)):
                 votes, mass = tally.get(i, (0.0, 0.0))
                 tally[i] = (votes + cast[0][i], mass + cast[1][i])

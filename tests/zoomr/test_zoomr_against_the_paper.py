@@ -19,6 +19,7 @@ SETTINGS = {
     "exclude_covered": {"window": 35, "exclude_covered": True},
     "weighted": {"window": 9, "weighted": True},
     "per_kv_head": {"window": 9, "k": 1, "per_kv_head": True},
+    "with_delimiters": {"window": 9, "k": 1, "with_delimiters": True},
 }
 
 

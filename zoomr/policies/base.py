@@ -119,6 +119,11 @@ class Recalling(Protocol):
         ...
 
     @property
+    def with_delimiters(self) -> bool:
+        """Whether the two delimiters count among the tokens of a mean key."""
+        ...
+
+    @property
     def vote_span(self) -> bool:
         """Whether votes are summed over the tokens since the last refresh."""
         ...

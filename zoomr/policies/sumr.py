@@ -19,6 +19,7 @@ class SumR(Windowed):
     needs: ClassVar[Needs] = Needs.NOTHING
     vote_span: ClassVar[bool] = False
     pre_rope: ClassVar[bool] = False
+    with_delimiters: ClassVar[bool] = False
 
     def vote(self, view: RefreshView) -> Votes | None:
         """Nobody is asked."""

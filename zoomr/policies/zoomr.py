@@ -32,6 +32,8 @@ class ZoomR(Windowed):
         One vote per KV head, by the largest score in its group.
     pre_rope : bool
         Mean keys of unrotated keys, rotated for the middle of the summary.
+    with_delimiters : bool
+        Mean keys over the summary and its delimiters.
     """
 
     c: int = 2
@@ -41,6 +43,7 @@ class ZoomR(Windowed):
     weighted: bool = False
     per_kv_head: bool = False
     pre_rope: bool = False
+    with_delimiters: bool = False
 
     needs: ClassVar[Needs] = Needs.QUERIES | Needs.SUMMARIES
 
