@@ -19,7 +19,8 @@ from eval.given_traces import GivenTrace, given_traces, trace_file
 from eval.reporting.fidelity import ROWS, write_fidelity
 from zoomr.runs import AppendLog, Run, UserError, progress
 
-Key = tuple[str, int | None]  # a method, and the window that stands for a budget; None for the full cache
+Key = tuple[str, int | None]  # a method, and the window that stands for a budget
+FULL: Key = ("full", None)
 
 
 @stage("fidelity")
@@ -69,7 +70,7 @@ def wanted(settings: dict[str, Any]) -> list[Key]:
     """The full cache, then every method at every window; the method that sets the budgets first."""
     first = settings["match"]["method"]
     methods = sorted(settings["methods"], key=lambda name: name != first)
-    return [("full", None), *((name, window) for window in settings["windows"] for name in methods)]
+    return [FULL, *((name, window) for window in settings["windows"] for name in methods)]
 
 
 def measure_missing(log: AppendLog, file: Path, checkpoint: Checkpoint, config: dict[str, Any]) -> int:
@@ -117,35 +118,50 @@ def measure(
         Rows by id; those that set a budget are among them when it is asked for.
     """
     from zoomr.comparison import Reference
-    from zoomr.trace import Refresh
 
     reference = Reference(model, tokenizer, trace.prompt, trace.continuation)
-    for method, window in missing:
-        refreshes: list[Refresh] = []
-        if method == "full":
-            policy, found = {"_target_": "zoomr.Full"}, reference.itself()
-        else:
+    if FULL in missing:
+        yield row_of(trace, FULL, {"_target_": "zoomr.Full"}, reference.itself(), [], settings)
+    # The methods of a round share forwards; those that follow a budget come when it is known.
+    following = [key for key in missing if settings["methods"].get(key[0], {}).get("budget") == "match"]
+    leading = [key for key in missing if key not in (FULL, *following)]
+    for keys in (leading, following):
+        policies = []
+        for method, window in keys:
             matched = done.get(row_id(trace, (settings["match"]["method"], window)))
-            policy = policy_settings(settings["methods"][method], window, matched, settings["match"])
-            found = reference.compare(instantiate(policy), seed=sample_seed(seed, trace.id, 0), trace=refreshes.append)
-        usage = found.stats
-        yield {
-            "id": row_id(trace, (method, window)),
-            "trace": trace.id,
-            "method": method,
-            "policy": policy,
-            "window": window,
-            "tokens": found.tokens,
-            "nll_full": found.nll_full,
-            "delta_nll": found.delta_nll,
-            "kl": found.kl,
-            "top1_agreement": found.top1_agreement,
-            "seen_tokens": usage.seen_tokens,
-            "active_tokens_mean": usage.active_tokens_mean,
-            "active_tokens_peak": usage.active_tokens_peak,
-            "refreshes": usage.refreshes,
-            "active_at": {str(seen): active_at(refreshes, seen) for seen in settings["seen"]},
-        }
+            policies.append(policy_settings(settings["methods"][method], window, matched, settings["match"]))
+        refreshes: list[list[Any]] = [[] for _ in keys]
+        found = reference.compare(
+            [instantiate(policy) for policy in policies],
+            seed=sample_seed(seed, trace.id, 0),
+            traces=[own.append for own in refreshes],
+        )
+        for key, policy, one, own in zip(keys, policies, found, refreshes, strict=True):
+            yield row_of(trace, key, policy, one, own, settings)
+
+
+def row_of(
+    trace: GivenTrace, key: Key, policy: dict[str, Any], found: Any, refreshes: list[Any], settings: dict[str, Any]
+) -> dict[str, Any]:
+    """The row that is kept of a `zoomr.Fidelity`."""
+    usage = found.stats
+    return {
+        "id": row_id(trace, key),
+        "trace": trace.id,
+        "method": key[0],
+        "policy": policy,
+        "window": key[1],
+        "tokens": found.tokens,
+        "nll_full": found.nll_full,
+        "delta_nll": found.delta_nll,
+        "kl": found.kl,
+        "top1_agreement": found.top1_agreement,
+        "seen_tokens": usage.seen_tokens,
+        "active_tokens_mean": usage.active_tokens_mean,
+        "active_tokens_peak": usage.active_tokens_peak,
+        "refreshes": usage.refreshes,
+        "active_at": {str(seen): active_at(refreshes, seen) for seen in settings["seen"]},
+    }
 
 
 def policy_settings(

@@ -82,7 +82,7 @@ def fidelity(
         raise UserError("continuations: one is needed for every prompt, of at least one token")
     table = None if boundaries is None else frozenset(boundaries)
     return [
-        Reference(model, tokenizer, prompt, list(continuation), number, table).compare(policy, seed=number)
+        Reference(model, tokenizer, prompt, list(continuation), number, table).compare([policy], seed=number)[0]
         for number, (prompt, continuation) in enumerate(zip(prompts, continuations, strict=True))
     ]
 
@@ -111,7 +111,7 @@ class Reference:
         self.model, self.tokenizer, self.prompt, self.continuation = model, tokenizer, prompt, continuation
         self.number, self.boundaries = number, boundaries
         chunks: list[Tensor] = []
-        self.stats = self._force(Full(), lambda logits: chunks.append(torch.log_softmax(logits.float(), dim=-1)))
+        (self.stats,) = self._force([Full()], [lambda logits: chunks.append(torch.log_softmax(logits.float(), dim=-1))])
         self.log_probs = torch.cat(chunks)
         self.given = torch.tensor(continuation, device=self.log_probs.device)
         self.nll = -self.log_probs.gather(1, self.given[:, None]).double().mean().item()
@@ -120,43 +120,65 @@ class Reference:
         """The full cache beside itself."""
         return Fidelity(self.number, len(self.given), self.nll, self.nll, 0.0, 1.0, self.stats)
 
-    def compare(self, policy: Policy, seed: int = 0, trace: Trace | None = None) -> Fidelity:
-        """Run a policy over the same tokens and compare.
+    def compare(
+        self, policies: Sequence[Policy], seed: int = 0, traces: Sequence[Trace | None] | None = None
+    ) -> list[Fidelity]:
+        """Run policies over the same tokens and compare each.
 
         Parameters
         ----------
-        policy : Policy
+        policies : sequence of Policy
         seed : int
             For policies that draw.
-        trace : callable or None
-            See `zoomr.generate`.
+        traces : sequence of callable or None
+            One a policy; see `zoomr.generate`.
         """
-        done = 0
-        nll = kl = agree = 0.0
+        tallies = [_Tally(self) for _ in policies]
+        usages = self._force(policies, [tally.visit for tally in tallies], seed=seed, traces=traces)
+        return [tally.result(usage) for tally, usage in zip(tallies, usages, strict=True)]
 
-        def visit(logits: Tensor) -> None:
-            nonlocal done, nll, kl, agree
-            own = torch.log_softmax(logits.float(), dim=-1)
-            here = slice(done, done + len(own))
-            full = self.log_probs[here]
-            nll -= own.gather(1, self.given[here, None]).double().sum().item()
-            kl += kl_div(own, full, reduction="none", log_target=True).sum(-1).double().sum().item()
-            agree += (full.argmax(-1) == own.argmax(-1)).sum().item()
-            done += len(own)
-
-        stats = self._force(policy, visit, seed, trace)
-        return Fidelity(self.number, done, self.nll, nll / done, kl / done, agree / done, stats)
-
-    def _force(self, policy: Policy, visit: Visit, seed: int = 0, trace: Trace | None = None) -> Usage:
+    def _force(
+        self,
+        policies: Sequence[Policy],
+        visits: Sequence[Visit],
+        seed: int = 0,
+        traces: Sequence[Trace | None] | None = None,
+    ) -> list[Usage]:
         return forced_in_chunks(
             self.model,
             self.tokenizer,
             self.prompt,
             self.continuation,
-            policy=policy,
-            visit=visit,
+            policies=policies,
+            visits=visits,
+            traces=traces,
             seed=seed,
             number=self.number,
             boundaries=self.boundaries,
-            trace=trace,
+        )
+
+
+class _Tally:
+    """Adds up, chunk by chunk, how a policy's predictions differ from the reference's."""
+
+    def __init__(self, reference: Reference):
+        self.reference = reference
+        self.done = self.agree = 0
+        self.nll = self.kl = 0.0
+
+    def visit(self, logits: Tensor) -> None:
+        """Take the logits (n, V) of the next n given tokens."""
+        own = torch.log_softmax(logits.float(), dim=-1)
+        here = slice(self.done, self.done + len(own))
+        full, given = self.reference.log_probs[here], self.reference.given[here, None]
+        self.nll -= own.gather(1, given).double().sum().item()
+        self.kl += kl_div(own, full, reduction="none", log_target=True).sum(-1).double().sum().item()
+        self.agree += int((full.argmax(-1) == own.argmax(-1)).sum())
+        self.done += len(own)
+
+    def result(self, usage: Usage) -> Fidelity:
+        """Means over all tokens."""
+        done, reference = self.done, self.reference
+        return Fidelity(
+            reference.number, done, reference.nll, self.nll / done, self.kl / done, self.agree / done, usage
         )

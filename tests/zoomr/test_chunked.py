@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from tests.zoomr.tiny import make_model, policies, prompt_of, story
+from tests.zoomr.tiny import BOUNDARIES, make_model, policies, prompt_of, story
 from zoomr import H2O, Full, SumR, ZoomR, teacher_forced
 from zoomr.chunked import forced_in_chunks, in_chunks
 from zoomr.layered import by_layer
@@ -18,20 +18,20 @@ STORIES = [
 ]
 
 
-def chunked(model, tokenizer, policy, **settings):
+def chunked(model, tokenizer, policy, trace=None):
     logits, usages = [], []
     for number, (prompt, continuation) in enumerate(zip(PROMPTS, STORIES, strict=True)):
         found: list[torch.Tensor] = []
-        usage = forced_in_chunks(
+        (usage,) = forced_in_chunks(
             model,
             tokenizer,
             prompt,
             continuation,
-            policy=policy,
-            visit=found.append,
+            policies=[policy],
+            visits=[found.append],
+            traces=[trace],
             seed=number,
             number=number,
-            **settings,
         )
         logits.append(torch.cat(found))
         usages.append(usage)
@@ -63,6 +63,22 @@ def test_other_models(tokenizer, kind, heads, name):
     assert_same_run(make_model(kind, heads), tokenizer, policies()[name], "mask")
 
 
+def test_policies_side_by_side_are_each_as_alone(model, tokenizer):
+    """All at once, in whatever forwards they share, and more of them than one batch takes."""
+    chosen = policies()
+    found: dict[str, list[torch.Tensor]] = {name: [] for name in chosen}
+    visits = [own.append for own in found.values()]
+    usages = forced_in_chunks(
+        model, tokenizer, PROMPTS[0], STORIES[0], policies=list(chosen.values()), visits=visits, boundaries=BOUNDARIES
+    )
+    for (name, policy), usage in zip(chosen.items(), usages, strict=True):
+        own: list[torch.Tensor] = []
+        settings = {"policies": [policy], "visits": [own.append], "boundaries": BOUNDARIES}
+        (alone,) = forced_in_chunks(model, tokenizer, PROMPTS[0], STORIES[0], **settings)
+        torch.testing.assert_close(torch.cat(found[name]), torch.cat(own), atol=1e-5, rtol=0)
+        assert usage.active_by_kind == alone.active_by_kind and usage.refreshes == alone.refreshes
+
+
 def test_refreshes_are_traced_alike(model, tokenizer):
     policy = ZoomR(window=8, vote_span=True)
     own: list[Refresh] = []
@@ -75,22 +91,30 @@ def test_refreshes_are_traced_alike(model, tokenizer):
 def test_tokens_between_refreshes_share_a_forward(model, tokenizer):
     """Guards the speed: as many forwards as refreshes, not as tokens; a chunk ends where the row is due."""
     calls = []
+
+    def forced(*chosen):
+        nobody = [lambda _: None] * len(chosen)
+        return forced_in_chunks(model, tokenizer, PROMPTS[0], STORIES[0], policies=chosen, visits=nobody)
+
     hook = model.register_forward_pre_hook(
         lambda module, args, kwargs: calls.append(kwargs["input_ids"][0].tolist()), with_kwargs=True
     )
     try:
-        usage = forced_in_chunks(model, tokenizer, PROMPTS[0], STORIES[0], policy=SumR(window=8), visit=lambda _: None)
+        (usage,) = forced(SumR(window=8))
         chunks = calls[1:]  # the first is the prompt
         assert [token for chunk in chunks for token in chunk] == STORIES[0][:-1]
         boundaries = boundary_table(tokenizer)
         assert all(chunk[-1] in boundaries for chunk in chunks[:-1])
         assert usage.refreshes <= len(chunks) <= usage.refreshes + 1 < len(STORIES[0]) / 3
         calls.clear()
-        forced_in_chunks(model, tokenizer, PROMPTS[0], STORIES[0], policy=Full(), visit=lambda _: None)
+        forced(Full())
         assert len(calls) == 2
         calls.clear()
-        forced_in_chunks(model, tokenizer, PROMPTS[0], STORIES[0], policy=H2O(budget=16), visit=lambda _: None)
+        forced(H2O(budget=16))
         assert len(calls) == 2
+        calls.clear()
+        forced(SumR(window=8), ZoomR(window=12), ZoomR(window=8, c=1))
+        assert len(calls) == len(chunks) + 1
     finally:
         hook.remove()
 

@@ -30,7 +30,7 @@ def test_the_full_cache_is_faithful_to_itself(model, tokenizer):
 
 def test_what_the_full_cache_is_beside_itself_needs_no_second_run(model, tokenizer):
     reference = Reference(model, tokenizer, PROMPTS[0], STORIES[0])
-    measured, said = reference.compare(Full()), reference.itself()
+    (measured,), said = reference.compare([Full()]), reference.itself()
     assert said.nll == pytest.approx(measured.nll, abs=1e-9)
     assert (said.kl, said.top1_agreement) == (measured.kl, measured.top1_agreement)
     assert said.stats.active_by_kind == measured.stats.active_by_kind

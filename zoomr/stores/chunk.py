@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from zoomr.cache import StoreLayer
-from zoomr.compat import Cache
 from zoomr.stores.base import StoreSize
 from zoomr.stores.mask import MaskStore
 
@@ -53,18 +51,3 @@ class ChunkStore(MaskStore):
         if self._columns is not None:
             held = held.index_select(3, self._columns)
         return held[0], held[1]
-
-
-class ChunkLayer(StoreLayer):
-    """One layer of a chunk store, which takes any number of tokens."""
-
-    def update(
-        self, key_states: Tensor, value_states: Tensor, *args: object, **kwargs: object
-    ) -> tuple[Tensor, Tensor]:
-        """See `ChunkStore.write`."""
-        return self.store.write(self.layer, key_states, value_states)
-
-
-def chunk_cache(store: ChunkStore, layers: int) -> Cache:
-    """A transformers cache over `store`."""
-    return Cache(layers=[ChunkLayer(store, layer) for layer in range(layers)])
