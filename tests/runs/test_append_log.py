@@ -71,9 +71,14 @@ def test_d10_kill_at_any_moment_leaves_whole_rows_without_gaps(tmp_path):
         "for i in range(10**6):\n"
         "    if str(i) not in done: log.append({'id': str(i), 'text': 'x' * (i % 5000)})\n"
     )
-    for wait in (0.6, 0.7, 0.9):
+    for moment in (0.0, 0.1, 0.3):  # seconds after it began to write
         process = subprocess.Popen([sys.executable, "-c", writer, str(path)])
-        time.sleep(wait)
+        before = path.stat().st_size if path.exists() else 0
+        deadline = time.monotonic() + 60
+        while not path.exists() or path.stat().st_size == before:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        time.sleep(moment)
         process.send_signal(signal.SIGKILL)
         process.wait()
     with AppendLog(path) as log:
