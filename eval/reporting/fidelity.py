@@ -9,6 +9,7 @@ from typing import Any
 from eval.reporting.csv_table import to_csv
 from eval.reporting.figures import OTHER, STYLES, house_style, save
 from eval.reporting.table1 import method_name
+from eval.reporting.variants import draw_variants
 from eval.rows import read_rows
 from eval.statistics import bootstrap
 from zoomr.runs import read_manifest, write_atomic
@@ -19,7 +20,7 @@ Cell = tuple[str, int | None]
 
 
 def write_fidelity(directory: Path, results: Path) -> list[Path]:
-    """Write `<name>.csv` and the figure of a finished run.
+    """Write `<name>.csv` and the figure of a finished run: curves over budgets, or differences at a single one.
 
     Parameters
     ----------
@@ -43,13 +44,16 @@ def write_outcome(rows: Sequence[Row], manifest: dict[str, Any], results: Path) 
     table = stem.with_suffix(".csv")
     note = {"note": manifest["config"]["model"].get("note", "")}
     write_atomic(table, to_csv([csv_row(line | note) for line in fidelity_table(rows, settings["model"])]))
-    return [table, *draw_fidelity(rows, stem)]
+    if len({row["window"] for row in rows if row["window"]}) > 1:
+        return [table, *draw_fidelity(rows, stem)]
+    variants = {method: found for (method, window), found in cells(rows).items() if window}
+    return [table, *draw_variants(variants, settings["fidelity"]["match"]["method"], stem)]
 
 
 def cells(rows: Sequence[Row]) -> dict[Cell, list[Row]]:
-    """Rows by method and window, in the order of their first appearance."""
+    """Rows by method and window, from the smallest window on; else in the order of their first appearance."""
     groups: dict[Cell, list[Row]] = {}
-    for row in rows:
+    for row in sorted(rows, key=lambda row: row["window"] or 0):
         groups.setdefault((row["method"], row["window"]), []).append(row)
     return groups
 

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from eval.reporting import html
+from eval.reporting.active_sizes import gap_sentence, sizes
 from eval.reporting.fidelity import (
     ROWS,
     Row,
@@ -16,21 +17,34 @@ from eval.reporting.fidelity import (
 from eval.reporting.origins import Origin, latest_run, of_manifest
 from eval.reporting.sections import Section, not_run
 from eval.reporting.table1 import method_name
+from eval.reporting.variants import against
 from eval.rows import read_rows
-from eval.statistics import paired_difference
 from zoomr.runs import read_manifest
 
 ANCHOR, TITLE = "fidelity", "Fidelity to the full cache"
-GRIDS = {"fidelity": "Methods", "ambiguities": "What the paper leaves open"}
+GRIDS = {
+    "fidelity": (
+        "Methods",
+        "Added NLL and KL divergence against active KV tokens, teacher-forced. Open markers keep the whole prompt; "
+        "bars: 95% bootstrap interval over traces.",
+    ),
+    "ambiguities": (
+        "What the paper leaves open",
+        "ZoomR with one setting changed beside ZoomR with our defaults on the same traces, teacher-forced; "
+        "bars: 95% bootstrap interval over traces. Left of zero a change does less damage.",
+    ),
+}
 
 
-def section(measured: Path, results: Path) -> tuple[Section, list[Origin]]:
+def section(measured: Path, paper: dict[str, Any], results: Path) -> tuple[Section, list[Origin]]:
     """What the methods do to the predictions on given traces, and where the numbers come from.
 
     Parameters
     ----------
     measured : Path
         The directory of the fidelity stage.
+    paper : dict
+        Of results/paper.yaml.
     results : Path
         Gets the tables and the figures.
 
@@ -40,7 +54,7 @@ def section(measured: Path, results: Path) -> tuple[Section, list[Origin]]:
         Not run, and no origin, where there is no finished run.
     """
     body, origins = "", []
-    for name, title in GRIDS.items():
+    for name, (title, caption) in GRIDS.items():
         directory = latest_run(measured, name)
         if directory is None:
             continue
@@ -48,17 +62,16 @@ def section(measured: Path, results: Path) -> tuple[Section, list[Origin]]:
         origin = of_manifest(f"Fidelity: {title}", f"run-{directory.name}", manifest)
         rows = read_rows(directory / ROWS)
         _, drawing, _ = write_outcome(rows, manifest, results)
-        caption = (
-            "Added NLL and KL divergence against active KV tokens, teacher-forced. Open markers keep the whole prompt; "
-            "bars: 95% bootstrap interval over traces."
-        )
         table = [
             row | {"method": html.Link(row["method"], origin.anchor)}
             for row in readable_rows(rows, manifest["settings"]["model"])
         ]
-        sentence = f"{halves_sentence(rows)} {manifest['config']['model'].get('note', '')}".strip()
-        body += f"<h3>{html.escape(title)}</h3>\n{html.paragraph(sentence)}"
+        gap = gap_sentence(rows, paper["consensus"]["mean_refresh_gap_tokens"])
+        sentences = [halves_sentence(rows), gap, manifest["config"]["model"].get("note", "")]
+        body += f"<h3>{html.escape(title)}</h3>\n{html.paragraph(' '.join(filter(None, sentences)))}"
         body += html.figure(drawing, caption) + html.table(table)
+        if sized := sizes(rows):
+            body += html.table(sized)
         origins.append(origin)
     if not origins:
         return not_run(ANCHOR, TITLE, "python -m eval.fidelity"), []
@@ -90,8 +103,7 @@ def difference_text(found: Sequence[Row], others: Sequence[Row] | None) -> str:
     """Paired difference of the added NLL over traces, with its interval and p; empty against itself or nothing."""
     if others is None or found[0]["method"] == others[0]["method"]:
         return ""
-    one, other = ({row["trace"]: row["delta_nll"] for row in group} for group in (found, others))
-    if not one.keys() & other.keys():
+    difference = against(found, others)
+    if difference is None:
         return ""
-    difference = paired_difference(one, other)
     return f"{difference.mean:+.4f} [{difference.low:+.4f}, {difference.high:+.4f}], p = {difference.p:.3f}"

@@ -12,6 +12,7 @@ from transformers import PreTrainedTokenizerFast
 from configs.cli import CONFIGS
 from eval.checkpoint import Checkpoint
 from eval.fidelity import ROWS, measure_fidelity
+from eval.reporting.active_sizes import gap_sentence, sizes
 from eval.reporting.fidelity import fidelity_table, halves_sentence, ranking
 from eval.reporting.fidelity_section import readable_rows, section
 from eval.rows import read_rows
@@ -21,6 +22,8 @@ from zoomr.runs import UserError
 from zoomr.segments import BEGIN_SUMMARY, END_SUMMARY
 
 TEMPLATE = "{% for m in messages %}{{ m['content'] }} {% if m['role'] == 'assistant' %}</s> {% endif %}{% endfor %}"
+
+PAPER = {"consensus": {"mean_refresh_gap_tokens": 35}}
 
 
 class Killed(BaseException):
@@ -102,10 +105,11 @@ def test_every_method_and_budget_on_every_long_trace(config, tmp_path, capsys):
     assert float(zoomr["active_at_30"]) > 0 and zoomr["active_at_500"] == ""
     assert (tmp_path / "results" / "fidelity.svg").exists()
     assert "next: python -m eval.report preset=micro" in capsys.readouterr().out
-    part, origins = section(tmp_path / "runs" / "micro" / "fidelity", tmp_path / "results")
+    part, origins = section(tmp_path / "runs" / "micro" / "fidelity", PAPER, tmp_path / "results")
     assert part.run and len(origins) == 1
+    assert "(paper: 35)" in part.body and "active at 30 seen" in part.body
     assert "Recency zoom" in part.body and "of the 3 traces" in part.body and "<svg" in part.body
-    assert not section(tmp_path / "nowhere", tmp_path / "results")[0].run
+    assert not section(tmp_path / "nowhere", PAPER, tmp_path / "results")[0].run
 
 
 def test_a_killed_run_goes_on_where_it_stopped(config, tmp_path, monkeypatch):
@@ -118,7 +122,7 @@ def test_a_killed_run_goes_on_where_it_stopped(config, tmp_path, monkeypatch):
             super().__init__(*args)
 
         def compare(self, *args, **settings):
-            if len(references) == 1 and len(rows_of(tmp_path)) == 4:
+            if len(references) == 1 and len(rows_of(tmp_path)) == 9:
                 raise Killed
             return super().compare(*args, **settings)
 
@@ -126,10 +130,10 @@ def test_a_killed_run_goes_on_where_it_stopped(config, tmp_path, monkeypatch):
     with pytest.raises(Killed):
         measure_fidelity(cfg)
     before = rows_of(tmp_path)
-    assert len(before) == 4
+    assert len(before) == 9  # the full cache, and four methods at two windows; the fifth asks for ZoomR's budget
     measure_fidelity(cfg)
     after = rows_of(tmp_path)
-    assert after[:4] == before
+    assert after[:9] == before
     assert len({row["id"] for row in after}) == len(after) == 2 * 11
     assert len(references) == 3  # one a trace, and one more after the kill
     measure_fidelity(cfg)
@@ -139,7 +143,7 @@ def test_a_killed_run_goes_on_where_it_stopped(config, tmp_path, monkeypatch):
 def test_ambiguities_are_zoomr_with_one_setting_changed(config):
     methods = OmegaConf.to_container(config("grid=ambiguities").fidelity.methods, resolve=True)
     plain = methods.pop("zoomr")
-    changed = [{key for key in plain if method[key] != plain[key]} for method in methods.values()]
+    changed = [{key for key in method if method[key] != plain.get(key)} for method in methods.values()]
     assert all(len(one) == 1 for one in changed)
     assert len(set(map(frozenset, changed))) == len(changed)
 
@@ -183,3 +187,14 @@ def test_halves_agree_or_not():
     line = fidelity_table(same, {"name": "m", "checkpoint": "base"})[0]
     assert line["delta_nll"] == pytest.approx(0.15)
     assert 0.1 <= line["ci_low"] < 0.15 < line["ci_high"] <= 0.2
+
+
+def test_sizes_are_means_over_the_traces_that_are_so_long():
+    same = made({"zoomr": [0.1, 0.2], "h2o_prompt": [0.1, 0.2]})
+    same[0] |= {"active_at": {"30": 10, "60": 12}, "refreshes": 2}
+    same[1] |= {"active_at": {"30": 20, "60": None}, "refreshes": 1}
+    (line,) = sizes(same)
+    assert line["active at 30 seen"] == "15 (2.0x fewer, n = 2)"
+    assert line["active at 60 seen"] == "12 (5.0x fewer, n = 1)"
+    assert gap_sentence(same, 35) == "ZoomR refreshes every 6.0 tokens (paper: 35)."
+    assert not sizes(made({"h2o_prompt": [0.1]})) and not gap_sentence(made({"h2o_prompt": [0.1]}), 35)
