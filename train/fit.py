@@ -1,7 +1,6 @@
 """One fine-tuning: rows and a base model in, an adapter out. The loop is that of TRL's SFTTrainer."""
 
 import sys
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,6 @@ from train.preflight import check_rows, describe, legible
 from train.ranks import from_first, rank, world_size
 from train.rehearsal import Rehearsal
 from train.tracking import Tracking
-from train.vote_loss import VoteTrainer
 from train.watch import Watch
 from zoomr.loading import load
 from zoomr.runs import UserError, read_manifest
@@ -130,9 +128,7 @@ def make_trainer(
         report_to="none",
         use_cpu=not torch.cuda.is_available(),
     )
-    votes = config["votes"]
-    kind = partial(VoteTrainer, **votes) if votes["weight"] else SFTTrainer
-    trainer = kind(
+    trainer = SFTTrainer(
         model=model,
         args=arguments,
         train_dataset=train,

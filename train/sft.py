@@ -1,7 +1,7 @@
 """Fine-tune the model to summarise its own paragraphs: python -m train.sft (see configs/train.yaml).
 
 Plain full-attention training on the rows of `data_gen.build`: a later token sees every earlier one. What a decoding
-policy leaves out is decided at decode time and never trained (but for the extension in train/vote_loss.py).
+policy leaves out is decided at decode time and never trained.
 """
 
 import os
@@ -59,8 +59,7 @@ def open_run(cfg: DictConfig, config: dict[str, Any], data: Path) -> Run:
             "processes": world_size(),
             "seed": cfg.seed,
             "limit": cfg.limit,
-        }
-        | ({"votes": config["votes"]} if config["votes"]["weight"] else {}),
+        },
         inputs={"sft.data": data} | model_files(base),
         config=config,
         next_command=f"python -m train.export preset={cfg.preset.name}",
