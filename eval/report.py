@@ -75,7 +75,7 @@ def build(cfg: DictConfig) -> None:
     efficiency, profiled = profile.section(runs / "profile", paper, results)
     fidelity, forced = fidelity_section.section(runs / "fidelity", paper, results)
     steps, stepped = steps_section.section(runs / "steps", results)
-    training, trained = finetuning.section(compared, runs, paper["training"])
+    training, trained = finetuning.section(compared, runs, paper["training"], results)
     parts = [
         tables.orderings(found),
         tables.table1(compared, beside, models),

@@ -1,19 +1,21 @@
-"""The settings of the fine-tuning that the cells' checkpoint went through, beside the paper's (its table 2)."""
+"""The fine-tuning that the cells' checkpoint went through: settings beside the paper's (its table 2), and curves."""
 
 from pathlib import Path
 from typing import Any
 
 from eval.reporting import html
 from eval.reporting.cells import ScoredCell
+from eval.reporting.learning import learning_curves
 from eval.reporting.origins import Origin, of_manifest
 from eval.reporting.sections import Section, not_run
 from zoomr.runs import read_manifest
 
 ANCHOR, TITLE = "table2", "Table 2: fine-tuning"
+CAPTION = "Losses; held-out problems answered with a full cache at each evaluation; summaries in these answers."
 
 
-def section(cells: list[ScoredCell], runs: Path, paper: dict[str, Any]) -> tuple[Section, list[Origin]]:
-    """One table for each fine-tuned checkpoint, and where its settings come from.
+def section(cells: list[ScoredCell], runs: Path, paper: dict[str, Any], results: Path) -> tuple[Section, list[Origin]]:
+    """Settings and curves of each fine-tuned checkpoint, and where they come from.
 
     Parameters
     ----------
@@ -23,19 +25,24 @@ def section(cells: list[ScoredCell], runs: Path, paper: dict[str, Any]) -> tuple
         The directory of the preset's stages.
     paper : dict
         ``training`` of results/paper.yaml.
+    results : Path
+        Gets the curves.
 
     Returns
     -------
     tuple of Section and list of Origin
         Not run, and no origin, where no checkpoint's fine-tuning is on disk.
     """
-    origins = []
+    origins, body = [], ""
     for name, adapter in adapters(cells, runs).items():
-        origins.append(of_manifest(f"Fine-tuning of {name}", f"sft-{adapter.name}", read_manifest(adapter)))
+        origin = of_manifest(f"Fine-tuning of {name}", f"sft-{adapter.name}", read_manifest(adapter))
+        drawing = learning_curves(adapter, results / f"finetuning_{name}")
+        body += html.table(settings_rows(origin, paper)) + (html.figure(drawing, CAPTION) if drawing else "")
+        body += html.sources([link(origin)])
+        origins.append(origin)
     if not origins:
         return not_run(ANCHOR, TITLE, "python -m train.sft"), []
-    tables = [html.table(settings_rows(origin, paper)) + html.sources([link(origin)]) for origin in origins]
-    return Section(ANCHOR, TITLE, "".join(tables)), origins
+    return Section(ANCHOR, TITLE, body), origins
 
 
 def link(origin: Origin) -> html.Link:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from eval.reporting.active_set import KINDS, active_set
+from eval.reporting.learning import curve
 from eval.rows import read_rows
 from tests.eval.conftest import CELLS
 from zoomr.runs import read_manifest
@@ -121,6 +122,17 @@ def test_the_table_of_contents_has_the_papers_names_and_what_was_not_run(page):
         assert names[anchor].startswith(name)
     assert [anchor for anchor, missing, _ in entries if missing] == ["steps", "fidelity"]
     assert page.count('class="mark not-run">not run') == 30
+
+
+def test_the_curves_of_the_fine_tuning_are_those_it_noted(page):
+    adapter = next(CELLS.glob("sft/*/manifest.json")).parent
+    rows = read_rows(adapter / "metrics.jsonl")
+    steps, losses = curve(rows, "eval")
+    assert steps == sorted(steps) and losses == [row["eval/loss"] for row in rows if "eval/loss" in row]
+    section = page[page.index('<section id="table2">') :]
+    figure = section[: section.index("</section>")]
+    for words in ("validation", "balanced delimiters", "summaries per 1,000 tokens"):
+        assert words in figure
 
 
 def test_a_map_row_has_the_active_tokens_that_the_refresh_counted():

@@ -50,8 +50,9 @@ def main(runs: Path, target: Path) -> None:
             directory.mkdir(parents=True)
             (target / stage / "latest").write_text(name)
             manifest(latest.parent / name, directory)
-            for points in (latest.parent / name).glob("points.jsonl"):
-                write_rows(directory / points.name, read_rows(points))
+            for figures in ("points.jsonl", "metrics.jsonl"):
+                for path in (latest.parent / name).glob(figures):
+                    write_rows(directory / path.name, read_rows(path))
 
 
 if __name__ == "__main__":
