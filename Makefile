@@ -14,6 +14,7 @@ LOCAL = $(if $(DATA),files=local files.directory=$(DATA)) $(if $(BUDGET),budget=
 OWN_SWEEP = $(wildcard configs/sweep/$(PRESET).yaml)
 SWEEP = $(if $(METHODS),method=$(METHODS),sweep=$(if $(OWN_SWEEP),$(PRESET),methods))
 GRID = $(if $(wildcard configs/grid/$(PRESET).yaml),fidelity)
+GRIDS = $(PRESET),ambiguities
 # glibc hands large buffers back to the kernel after each use, which costs a CPU run half its time in page faults.
 export MALLOC_MMAP_THRESHOLD_ = 4294967296
 export MALLOC_TRIM_THRESHOLD_ = 17179869184
@@ -56,7 +57,7 @@ eval: env ## generate with every method, then score
 	$(call STAGE,eval.score)
 
 fidelity: env ## what each method does to the predictions on given traces
-	$(call STAGE,eval.fidelity) $(if $(GRID),grid=$(PRESET))
+	$(call STAGE,eval.fidelity) $(if $(GRID),-m grid=$(GRIDS))
 
 steps: env ## which look-ups each method gets right, on ledgers
 	$(call STAGE,eval.steps)

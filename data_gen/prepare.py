@@ -32,8 +32,7 @@ def prepare(cfg: DictConfig) -> None:
         "tokens": cfg.model.name if dataset["tokens"] == "model" else dataset["tokens"],
         "limit": cfg.limit,
     }
-    if dataset["paragraphs"] is not None:
-        settings["paragraphs"] = dataset["paragraphs"]
+    settings |= {name: dataset[name] for name in ("longest", "paragraphs") if dataset[name] is not None}
     run = Run.open(
         cfg.paths.runs,
         stage="prepare",
@@ -51,11 +50,8 @@ def prepare(cfg: DictConfig) -> None:
     skipped: Counter[str] = Counter()
     statistics = Statistics(count)
 
-    found = within(
-        read_traces(itertools.islice(source.rows(), cfg.limit), segmentation, count, skipped),
-        dataset["paragraphs"],
-        skipped,
-    )
+    usable = read_traces(source.rows(), segmentation, count, skipped)
+    found = itertools.islice(within(usable, dataset["longest"], dataset["paragraphs"], skipped), cfg.limit)
     # The first trace comes before the bar, so that a source that cannot be used is the first thing said.
     first = list(itertools.islice(found, 1))
     if not first:
@@ -77,10 +73,15 @@ def prepare(cfg: DictConfig) -> None:
     return None
 
 
-def within(traces: Iterator[Trace], paragraphs: int | None, skipped: Counter[str]) -> Iterator[Trace]:
-    """Let traces pass for as long as they have no more than so many paragraphs together; None lets all pass."""
+def within(
+    traces: Iterator[Trace], longest: int | None, paragraphs: int | None, skipped: Counter[str]
+) -> Iterator[Trace]:
+    """Let traces pass that have no more than so many paragraphs, each and all together; None is no bound."""
     passed = 0
     for trace in traces:
+        if longest is not None and len(trace.paragraphs) > longest:
+            skipped["over dataset.longest"] += 1
+            continue
         if paragraphs is not None and passed + len(trace.paragraphs) > paragraphs:
             skipped["over dataset.paragraphs"] += 1
             continue

@@ -56,9 +56,11 @@ def test_traces_pass_while_their_paragraphs_fit():
     sizes = {"a": 3, "b": 4, "c": 2, "d": 1}
     traces = [Trace(name, None, "", "", ["p"] * size, [""] * size, "", None, None) for name, size in sizes.items()]
     skipped: Counter[str] = Counter()
-    assert [trace.id for trace in within(iter(traces), 6, skipped)] == ["a", "c", "d"]
+    assert [trace.id for trace in within(iter(traces), None, 6, skipped)] == ["a", "c", "d"]
     assert skipped == {"over dataset.paragraphs": 1}
-    assert len(list(within(iter(traces), None, skipped))) == 4
+    assert [trace.id for trace in within(iter(traces), 3, None, skipped)] == ["a", "c", "d"]
+    assert skipped["over dataset.longest"] == 1
+    assert len(list(within(iter(traces), None, None, skipped))) == 4
 
 
 @pytest.mark.parametrize(
