@@ -39,11 +39,11 @@ def results_block(results: Path) -> str:
 
 
 def belongs(cell: dict[str, str]) -> bool:
-    """Whether a cell is a row of the README: no ablation, but for ZoomR's over c."""
+    """Whether a cell is a row of the README: the fine-tuned model's, and of the ablations ZoomR's over c."""
     method = json.loads(cell["settings"])["method"]
     policy = method["policy"]
     swept = method["name"] == "zoomr" or policy.get("c", DEFAULT_C) == DEFAULT_C
-    return swept and policy.get("k", DEFAULT_K) == DEFAULT_K
+    return cell["checkpoint"] == "export" and swept and policy.get("k", DEFAULT_K) == DEFAULT_K
 
 
 def paper_table(table1: dict[str, Any]) -> list[str]:
