@@ -73,7 +73,8 @@ def fidelity_table(rows: Sequence[Row], model: dict[str, Any]) -> list[Row]:
         added = bootstrap([row["delta_nll"] for row in found])
         budgets = [row["policy"]["budget"] for row in found if "budget" in row["policy"]]
         policy = {key: value for key, value in found[0]["policy"].items() if key not in ("budget", "_target_")}
-        gaps = [row["tokens"] / row["refreshes"] for row in found if row["active_at"] and row["refreshes"]]
+        # With a budget the count is of evictions, which come with every token.
+        gaps = [row["tokens"] / row["refreshes"] for row in found if row["refreshes"] and "budget" not in row["policy"]]
         table.append(
             {
                 "model": f"{model['name']} ({model['checkpoint']})",

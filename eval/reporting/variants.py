@@ -41,5 +41,5 @@ def draw_variants(groups: Mapping[str, Sequence[dict[str, Any]]], method: str, s
     axis.axvline(0, color="#666666", linewidth=0.8)
     axis.set_yticks(range(len(shown)), [name.replace("_", " ") for name in shown])
     axis.invert_yaxis()
-    axis.set_xlabel("added NLL minus that of the defaults (nats a token), 95% interval")
+    axis.set_xlabel("added NLL minus the defaults' (nats a token)")
     return save(figure, stem)
