@@ -8,7 +8,7 @@ from eval.reporting.cells import ScoredCell
 from eval.reporting.figures import STYLES, house_style, save
 from eval.reporting.origins import link
 from eval.reporting.sections import Section, not_run
-from eval.reporting.table1 import BENCHMARKS, NAMES, accuracy_text, markdown, points
+from eval.reporting.table1 import BENCHMARKS, NAMES, accuracy_text, markdown, points, problem_count
 from eval.statistics import paired_difference
 from zoomr.runs import write_atomic
 
@@ -38,13 +38,13 @@ def section(cells: list[ScoredCell], paper: dict[str, Any], results: Path) -> Se
     widest = max(sorted(set(zoomed)), key=zoomed.count, default=None)
     if widest is None or zoomed.count(widest) < 2:
         return not_run("fig3c", TITLE, "python -m eval.generate -m sweep=c_k")
-    here = [cell for cell in cells if (cell.benchmark, cell.model["name"]) == widest]
+    here = [cell for cell in cells if (cell.benchmark, cell.model["name"]) == widest and cell.method in METHODS]
     rows, sentences = ablation_rows(here), shape_sentences(here, paper["ablations"])
     text = "".join(f"- {sentence}\n" for sentence in sentences)
     write_atomic(results / "ablation.md", f"# Ablations over c and k\n\n{text}\n{markdown(rows)}")
     drawing, _ = draw_ablation(here, results / "ablation")
     caption = (
-        f"Accuracy and active KV tokens over c and k, n = {max(cell.summary['n_problems'] for cell in here)} "
+        f"Accuracy and active KV tokens over c and k, n = {problem_count(here)} "
         f"{BENCHMARKS.get(widest[0], widest[0])} problems; random and recency zoom as controls. The values and their "
         "origins stand in the table."
     )
@@ -126,7 +126,7 @@ def shape_sentences(cells: list[ScoredCell], paper: dict[str, Any]) -> list[str]
             one, other = found[first], found[second]
             share = one.summary["meters"]["active_tokens_mean"] / other.summary["meters"]["active_tokens_mean"]
             difference = points(paired_difference(one.accuracy, other.accuracy))
-            sentences.append(f"{text}: {difference} points with {100 * (share - 1):+.0f}% active entries.")
+            sentences.append(f"{text}: {difference}; active entries {100 * (share - 1):+.0f}%.")
     return sentences
 
 
@@ -152,9 +152,7 @@ def draw_ablation(cells: list[ScoredCell], stem: Path) -> list[Path]:
             axes[0][column].errorbar(values, accuracy, yerr=[below, above], **style)
             active = [cell.summary["meters"]["active_tokens_mean"] for _, cell in line]
             axes[1][column].plot(values, active, **style)
-        axes[0][column].set_title(
-            f"over {name} ({fixed}), n = {max(c.summary['n_problems'] for c in cells)}", fontsize=8
-        )
+        axes[0][column].set_title(f"over {name} ({fixed}), n = {problem_count(cells)}", fontsize=8)
         axes[1][column].set_xlabel(name)
         axes[1][column].set_xticks(sorted({pair[column] for pair in grid(cells, "zoomr")}))
     axes[1][0].set_ylim(0, 1.15 * max(cell.summary["meters"]["active_tokens_mean"] for cell in cells))

@@ -66,6 +66,11 @@ class ScoredCell:
         """Name and kind of checkpoint."""
         return dict(self.summary["settings"]["model"])
 
+    @property
+    def model_title(self) -> str:
+        """Name of the model for people; the one without fine-tuning is told apart."""
+        return self.model["name"] + (" (base)" if self.model["checkpoint"] == "base" else "")
+
 
 def load_cells(scored: Path) -> list[ScoredCell]:
     """Load the current cells of a preset.

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from eval.reporting.cells import ScoredCell
-from eval.reporting.table1 import BENCHMARKS, title
+from eval.reporting.table1 import BENCHMARKS, problem_count, title
 
 # Okabe and Ito's palette and two of Tol's; a marker each, so that no reading depends on colour.
 STYLES = {
@@ -61,8 +61,7 @@ def accuracy_against_active(cells: list[ScoredCell], curves: list[ScoredCell], s
         draw_budget_curves(axis, [cell for cell in curves if cell.benchmark == benchmark])
         for cell in here:
             draw_point(axis, cell)
-        count = max(cell.summary["n_problems"] for cell in here)
-        axis.set_title(f"{BENCHMARKS.get(benchmark, benchmark)}, n = {count}", fontsize=8)
+        axis.set_title(f"{BENCHMARKS.get(benchmark, benchmark)}, n = {problem_count(here)}", fontsize=8)
         axis.set_xlabel("active KV tokens (mean; bar to the peak)")
         axis.set_ylim(-4, 104)
         axis.set_xlim(left=0)
@@ -101,7 +100,7 @@ def draw_point(axis: Any, cell: ScoredCell) -> None:
         markerfacecolor="white" if cell.policy.get("protect_prompt") else colour,
         linewidth=0.8,
         linestyle="none",
-        label=title(cell),
+        label=title(cell) + (", base" if cell.model["checkpoint"] == "base" else ""),
     )
 
 

@@ -41,7 +41,7 @@ def latest_run(runs: Path, name: str) -> Path | None:
 
 def of_cell(cell: ScoredCell) -> Origin:
     """The origin of a cell's numbers."""
-    name = f"{BENCHMARKS.get(cell.benchmark, cell.benchmark)}, {cell.model['name']}, {title(cell)}"
+    name = f"{BENCHMARKS.get(cell.benchmark, cell.benchmark)}, {cell.model_title}, {title(cell)}"
     summary = cell.summary
     return Origin(anchor(cell), name, summary["command"], summary["commit"], summary["settings"])
 

@@ -46,6 +46,12 @@ def title(cell: ScoredCell) -> str:
     return f"{name}{suffix}" + (f" ({', '.join(parts)})" if parts else "")
 
 
+def problem_count(cells: list[ScoredCell]) -> str:
+    """Number of problems of some cells, as a range where they differ."""
+    counts = sorted({cell.summary["n_problems"] for cell in cells})
+    return str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+
+
 def accuracy_text(cell: ScoredCell) -> str:
     """Accuracy in per cent with its interval."""
     s = cell.summary
@@ -127,7 +133,7 @@ def own_rows(cells: list[ScoredCell]) -> list[dict[str, Any]]:
     return [
         {
             "benchmark": BENCHMARKS.get(cell.benchmark, cell.benchmark),
-            "model": cell.model["name"] + (" (base)" if cell.model["checkpoint"] == "base" else ""),
+            "model": cell.model_title,
             "method": title(cell),
             "accuracy": accuracy_text(cell),
             "problems": cell.summary["n_problems"],

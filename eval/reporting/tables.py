@@ -8,7 +8,7 @@ from eval.reporting.cells import ScoredCell
 from eval.reporting.claims import Finding
 from eval.reporting.origins import anchor, link
 from eval.reporting.sections import Section
-from eval.reporting.table1 import BENCHMARKS, NAMES, accuracy_text, own_rows, title
+from eval.reporting.table1 import BENCHMARKS, NAMES, accuracy_text, own_rows, problem_count, title
 
 MODELS = {"llama": "R1-Distill-Llama-8B", "qwen": "R1-Distill-Qwen-7B"}
 
@@ -108,8 +108,10 @@ def not_run_curves() -> str:
 
 def problems(cells: list[ScoredCell]) -> str:
     """How many problems are behind the cells, in words."""
-    count = {cell.benchmark: cell.summary["n_problems"] for cell in cells}
-    return ", ".join(f"n = {n} {BENCHMARKS.get(name, name)} problems" for name, n in sorted(count.items()))
+    return ", ".join(
+        f"n = {problem_count([cell for cell in cells if cell.benchmark == name])} {BENCHMARKS.get(name, name)} problems"
+        for name in sorted({cell.benchmark for cell in cells})
+    )
 
 
 def lengths(cells: list[ScoredCell]) -> Section:
@@ -121,7 +123,7 @@ def lengths(cells: list[ScoredCell]) -> Section:
         rows.append(
             {
                 "benchmark": BENCHMARKS.get(cell.benchmark, cell.benchmark),
-                "model": cell.model["name"],
+                "model": cell.model_title,
                 "method": html.Link(title(cell), anchor(cell)),
                 "generated tokens": f"{meters['generated_tokens']:.0f}",
                 "cap hits": f"{shares['truncated']:.1f}%",
