@@ -47,7 +47,8 @@ def test_64_in_flight_reach_the_ideal_rate(configure, tmp_path):
     prepared_run(tmp_path / "runs", [trace(n, texts(n, 40)) for n in range(24)])
     count = 24 * 40
     ideal = count / 64 * 0.2
-    busy = os.getloadavg()[0] > 0.5 * (os.cpu_count() or 1)
+    beside = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")) > 1
+    busy = beside or os.getloadavg()[0] > 0.5 * (os.cpu_count() or 1)
     with latency_server(0.2) as url:
         cfg = configure(url, **{"teacher.concurrency": 64})
         wall, cpu = time.monotonic(), time.process_time()
