@@ -123,7 +123,7 @@ def consensus_sentences(found: tuple[Curves, Curves], paper: dict[str, Any]) -> 
     """Compare early agreeability and its spread with the paper's statements."""
     early = paper["early_steps"]
     parts = [
-        f"{100 * gap[0]:+.1f} points {name} ({gap[1]} places)"
+        f"{100 * gap[0]:+z.1f} points {name} ({gap[1]} places)"
         for name, kinds in zip(("at equal refreshes", "at equal numbers of summaries"), found, strict=True)
         if (gap := early_gap(kinds, early)) is not None
     ]
