@@ -54,6 +54,7 @@ def ledger_run(configure, url, **changes):
         "source": LEDGER,
         "tokens": "approximate",
         "benchmarks": ["ledger"],
+        "longest": None,
         "paragraphs": None,
         "segmentation": {
             "_target_": "data_gen.segmentation.Segmentation",
