@@ -55,7 +55,7 @@ def steps_table(rows: Sequence[Row]) -> list[Row]:
 def display_name(method: str) -> str:
     """A method of configs/steps.yaml for people: its name and what is said after it."""
     name, _, rest = method.partition(" ")
-    return NAMES[name] + (f", {rest}" if rest else "")
+    return NAMES.get(name, name) + (f", {rest}" if rest else "")
 
 
 def share(values: Sequence[float]) -> str:

@@ -8,7 +8,7 @@ from hydra.utils import instantiate
 from data_gen.ledger import draw
 from data_gen.ledger.solution import solution
 from eval.head_hits import HeadHits
-from eval.reporting.steps import steps_table
+from eval.reporting.steps import display_name, steps_table
 from eval.steps import Found, run_policy
 from zoomr import load
 
@@ -60,3 +60,8 @@ def test_the_full_cache_has_no_hits_to_count_and_the_table_says_nothing_of_them(
     assert row["active_tokens_peak"] == [seen - 1 for seen in row["seen_tokens"]]
     (line,) = steps_table([{"id": "full"} | row])
     assert line["paragraph zoomed into"] == "" and line["votes on it"] == ""
+
+
+def test_methods_of_ones_own_keep_their_names():
+    assert display_name("zoomr c=3") == "ZoomR, c=3"
+    assert display_name("mine k=1") == "mine, k=1"
