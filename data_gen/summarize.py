@@ -51,7 +51,7 @@ def summarize(cfg: DictConfig) -> None:
     def row_ids() -> Iterator[str]:
         return (row_id for trace in traces() for row_id in prompt.ids(trace, identity))
 
-    with run, closing(ReplyStore(run.dir / "replies.jsonl")) as store:
+    with closing(run), closing(ReplyStore(run.dir / "replies.jsonl")) as store:
         missing = (request for trace in traces() for request in requests(trace, prompt, identity, store))
         if setup.dry_run:
             from data_gen.estimate import Estimate

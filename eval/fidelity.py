@@ -6,6 +6,7 @@ with a method's are compared at each of them.
 
 import itertools
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,8 @@ from eval.cells import sample_seed
 from eval.checkpoint import Checkpoint, find_checkpoint
 from eval.given_traces import GivenTrace, given_traces, trace_file
 from eval.reporting.fidelity import ROWS, write_fidelity
-from zoomr.runs import AppendLog, Run, UserError, progress
+from eval.rows import read_rows
+from zoomr.runs import AppendLog, Run, UserError, progress, read_manifest
 
 Key = tuple[str, int | None]  # a method, and the window that stands for a budget
 FULL: Key = ("full", None)
@@ -57,12 +59,12 @@ def measure_fidelity(cfg: DictConfig) -> None:
         next_command=f"python -m eval.report preset={cfg.preset.name}",
     )
     if not run.complete:
-        with AppendLog(run.dir / ROWS) as log:
+        with closing(run), AppendLog(run.dir / ROWS) as log:
             traces = measure_missing(log, file, checkpoint, config)
-        run.finish(counts={"traces": traces}, outputs=[ROWS])
+            run.finish(counts={"traces": traces}, outputs=[ROWS])
     else:
         run.say_done()
-    for path in write_fidelity(run.dir, Path(cfg.paths.results)):
+    for path in write_fidelity(read_rows(run.dir / ROWS), read_manifest(run.dir), Path(cfg.paths.results)):
         print(f"   {path}")
 
 

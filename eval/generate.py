@@ -1,6 +1,7 @@
 """Generate the samples of one cell: python -m eval.generate method=zoomr benchmark=math500 (see configs/eval.yaml)."""
 
 import traceback
+from contextlib import closing
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -79,7 +80,7 @@ def generate_cell(cfg: DictConfig) -> None:
         run.say_done()
         return
     wanted = requests(problems, cfg.generation.samples, cfg.seed, cfg.shard, cfg.traces)
-    with run:
+    with closing(run):
         try:
             generate_missing(run, wanted, cfg, checkpoint, settings.get("budget"))
         except BaseException:

@@ -1,6 +1,7 @@
 """Memory and throughput against length and batch: python -m eval.profile (see configs/profile.yaml)."""
 
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import closing
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -34,7 +35,7 @@ def main(cfg: DictConfig) -> None:
         run.say_done()
         return
     wanted = points(settings)
-    with run, AppendLog(run.dir / POINTS) as log:
+    with closing(run), AppendLog(run.dir / POINTS) as log:
         measured = log.keys()
         missing = [point for point in wanted if point.id not in measured]
         done = len(wanted) - len(missing)

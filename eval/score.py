@@ -1,7 +1,7 @@
 """Grade stored generations, without a model: python -m eval.score (again after any change of the grader)."""
 
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -56,7 +56,7 @@ def score_cells(cfg: DictConfig) -> None:
                 run.say_done()
                 continue
             pool = pool or stack.enter_context(SymbolicPool(cfg.score.workers, cfg.score.seconds, cfg.score.mebibytes))
-            with run:
+            with closing(run):
                 score_cell(run, directories, pool, cfg.preset.name)
 
 

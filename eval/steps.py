@@ -5,6 +5,7 @@ token, and what is measured is whether each look-up would have been right under 
 zoomed into the paragraph that it needed, which the ledger knows.
 """
 
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -42,7 +43,7 @@ def main(cfg: DictConfig) -> None:
     if run.complete:
         run.say_done()
     else:
-        with run, AppendLog(run.dir / ROWS) as log:
+        with closing(run), AppendLog(run.dir / ROWS) as log:
             measure_missing(log, checkpoint, config)
             run.finish(counts={"methods": len(config["steps"]["methods"])}, outputs=[ROWS])
     for path in write_steps(read_rows(run.dir / ROWS), Path(cfg.paths.results)):

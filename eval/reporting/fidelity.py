@@ -10,22 +10,23 @@ from eval.reporting.csv_table import to_csv
 from eval.reporting.figures import OTHER, STYLES, house_style, save
 from eval.reporting.table1 import method_name
 from eval.reporting.variants import draw_variants
-from eval.rows import read_rows
 from eval.statistics import bootstrap
-from zoomr.runs import read_manifest, write_atomic
+from zoomr.runs import write_atomic
 
 ROWS = "rows.jsonl"
 Row = dict[str, Any]
 Cell = tuple[str, int | None]
 
 
-def write_fidelity(directory: Path, results: Path) -> list[Path]:
+def write_fidelity(rows: Sequence[Row], manifest: dict[str, Any], results: Path) -> list[Path]:
     """Write `<name>.csv` and the figure of a finished run: curves over budgets, or differences at a single one.
 
     Parameters
     ----------
-    directory : Path
-        The run.
+    rows : sequence of dict
+        Of the run.
+    manifest : dict
+        Of the run.
     results : Path
         Where tables and figures go.
 
@@ -34,11 +35,6 @@ def write_fidelity(directory: Path, results: Path) -> list[Path]:
     list of Path
         What was written.
     """
-    return write_outcome(read_rows(directory / ROWS), read_manifest(directory), results)
-
-
-def write_outcome(rows: Sequence[Row], manifest: dict[str, Any], results: Path) -> list[Path]:
-    """As `write_fidelity`, of rows and a manifest that have been read."""
     settings = manifest["settings"]
     stem = results / settings["fidelity"]["name"]
     table = stem.with_suffix(".csv")

@@ -12,7 +12,7 @@ from eval.reporting.fidelity import (
     cells,
     fidelity_table,
     halves_sentence,
-    write_outcome,
+    write_fidelity,
 )
 from eval.reporting.origins import Origin, latest_run, of_manifest
 from eval.reporting.sections import Section, not_run
@@ -61,7 +61,7 @@ def section(measured: Path, paper: dict[str, Any], results: Path) -> tuple[Secti
         manifest = read_manifest(directory)
         origin = of_manifest(f"Fidelity: {title}", f"run-{directory.name}", manifest)
         rows = read_rows(directory / ROWS)
-        _, drawing, _ = write_outcome(rows, manifest, results)
+        _, drawing, _ = write_fidelity(rows, manifest, results)
         table = [
             row | {"method": html.Link(row["method"], origin.anchor)}
             for row in readable_rows(rows, manifest["settings"]["model"])

@@ -3,6 +3,7 @@
 import errno
 import json
 import re
+from contextlib import closing
 
 import pytest
 
@@ -60,7 +61,7 @@ def test_h04_two_processes_on_one_directory_are_refused(tmp_path):
 
 def test_a_run_that_an_error_left_can_be_opened_again(tmp_path):
     run = open_run(tmp_path)
-    with pytest.raises(ValueError, match="a bug"), run:
+    with pytest.raises(ValueError, match="a bug"), closing(run):
         raise ValueError("a bug")
     assert not open_run(tmp_path).complete
 

@@ -8,7 +8,6 @@ import shlex
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from zoomr.runs.errors import UserError
@@ -69,7 +68,7 @@ def _now() -> str:
 class Run:
     """One run of a stage and the directory it fills. Make it with `Run.open`.
 
-    The directory is this process's until the run is finished, or closed; a `with` closes it whatever happens.
+    The directory is this process's until the run is finished, or closed: `with contextlib.closing(run)`.
     """
 
     def __init__(self, directory: Path, manifest: dict[str, Any], next_command: str) -> None:
@@ -169,14 +168,6 @@ class Run:
     def close(self) -> None:
         """Leave the directory to other processes."""
         self._lock.close()
-
-    def __enter__(self) -> "Run":
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _write(self) -> None:
         write_atomic(self.dir / MANIFEST, json.dumps(self.manifest, indent=2, ensure_ascii=False) + "\n")
