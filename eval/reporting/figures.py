@@ -59,8 +59,9 @@ def accuracy_against_active(cells: list[ScoredCell], curves: list[ScoredCell], s
     for axis, benchmark in zip(axes[0], benchmarks, strict=True):
         here = [cell for cell in cells if cell.benchmark == benchmark]
         draw_budget_curves(axis, [cell for cell in curves if cell.benchmark == benchmark])
+        models = {cell.model_title for cell in here}
         for cell in here:
-            draw_point(axis, cell)
+            draw_point(axis, cell, title(cell) + (f", {cell.model_title}" if len(models) > 1 else ""))
         axis.set_title(f"{BENCHMARKS.get(benchmark, benchmark)}, n = {problem_count(here)}", fontsize=8)
         axis.set_xlabel("active KV tokens (mean; bar to the peak)")
         axis.set_ylim(-4, 104)
@@ -83,7 +84,7 @@ def draw_budget_curves(axis: Any, cells: list[ScoredCell]) -> None:
         )
 
 
-def draw_point(axis: Any, cell: ScoredCell) -> None:
+def draw_point(axis: Any, cell: ScoredCell, label: str) -> None:
     """Draw one cell: the marker at its mean, a bar to its peak, its interval upright; open where the prompt is kept."""
     colour, marker = STYLES.get(cell.method, OTHER)
     summary, meters = cell.summary, cell.summary["meters"]
@@ -100,7 +101,7 @@ def draw_point(axis: Any, cell: ScoredCell) -> None:
         markerfacecolor="white" if cell.policy.get("protect_prompt") else colour,
         linewidth=0.8,
         linestyle="none",
-        label=title(cell) + (", base" if cell.model["checkpoint"] == "base" else ""),
+        label=label,
     )
 
 
