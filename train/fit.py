@@ -6,6 +6,8 @@ from typing import Any
 
 import torch
 from datasets import Dataset, load_from_disk
+from hydra.utils import instantiate
+from peft import PeftModel
 from transformers import PreTrainedTokenizerBase, PrinterCallback, ProgressCallback, set_seed
 from trl import SFTConfig, SFTTrainer
 
@@ -17,6 +19,7 @@ from train.preflight import check_rows, describe, legible
 from train.ranks import from_first, rank, world_size
 from train.rehearsal import Rehearsal
 from train.tracking import Tracking
+from train.under_policy import UnderPolicy
 from train.watch import Watch
 from zoomr.loading import load
 from zoomr.runs import UserError, read_manifest
@@ -53,6 +56,7 @@ def fit(config: dict[str, Any], data: Path, directory: Path) -> dict[str, Any]:
     model, tokenizer = base_model(config)
     facts = check_rows(train, tokenizer, sft["max_length"])
     adapted = adapt(model, tokenizer, Lora(**config["lora"]))
+    learn_under(adapted, tokenizer, sft["policy"])
     checkpoint = from_first(last_checkpoint(directory / "checkpoints") if rank() == 0 else None)
     batches = RightPadding()
     trainer = make_trainer(adapted, tokenizer, train, validation, batches, config, directory / "checkpoints")
@@ -87,6 +91,12 @@ def base_model(config: dict[str, Any]) -> tuple[Any, PreTrainedTokenizerBase]:
         device="cpu",
         attn_implementation=settings["attn_implementation"],
     )
+
+
+def learn_under(model: PeftModel, tokenizer: PreTrainedTokenizerBase, policy: dict[str, Any] | None) -> None:
+    """Let training see what a policy would leave of the cache, where one is named."""
+    if policy:
+        UnderPolicy(instantiate(policy), tokenizer).install(model.get_base_model())
 
 
 def make_trainer(
