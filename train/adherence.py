@@ -13,7 +13,7 @@ from zoomr.results import Generation
 
 
 class Adherence(TrainerCallback):
-    """Answers held-out prompts greedily with a full cache at each evaluation, and tracks the format.
+    """Answers held-out prompts with a full cache at each evaluation, and tracks the format.
 
     Parameters
     ----------
@@ -25,6 +25,8 @@ class Adherence(TrainerCallback):
         Held-out rows; what comes before their supervised tokens is the prompt.
     problems, max_new_tokens, batch_size : int
         How many are answered, how long an answer may get, how many are decoded together.
+    temperature : float
+        Of the answers; 0 is greedy.
     """
 
     def __init__(
@@ -35,11 +37,16 @@ class Adherence(TrainerCallback):
         problems: int,
         max_new_tokens: int,
         batch_size: int,
+        temperature: float,
     ) -> None:
         self.tracker = tracker
         self.tokenizer = tokenizer
         self.prompts = [prompt(row) for row in rows.select(range(min(problems, len(rows))))]
-        self.options = {"max_new_tokens": max_new_tokens, "batch_size": batch_size}
+        self.options: dict[str, Any] = {
+            "max_new_tokens": max_new_tokens,
+            "batch_size": batch_size,
+            "temperature": temperature,
+        }
 
     def on_evaluate(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, model: Any = None, **_: Any

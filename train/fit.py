@@ -59,7 +59,9 @@ def fit(config: dict[str, Any], data: Path, directory: Path) -> dict[str, Any]:
     learn_under(adapted, tokenizer, sft["policy"])
     checkpoint = from_first(last_checkpoint(directory / "checkpoints") if rank() == 0 else None)
     batches = RightPadding()
-    trainer = make_trainer(adapted, tokenizer, train, validation, batches, config, directory / "checkpoints")
+    trainer = make_trainer(
+        adapted, tokenizer, train, validation, batches, config, directory / "checkpoints", fresh=checkpoint is None
+    )
     if rank() == 0:
         print(legible(train[0], tokenizer, colour=sys.stdout.isatty()))
         print(describe(facts, sft, world_size()))
@@ -94,9 +96,10 @@ def base_model(config: dict[str, Any]) -> tuple[Any, PreTrainedTokenizerBase]:
 
 
 def learn_under(model: PeftModel, tokenizer: PreTrainedTokenizerBase, policy: dict[str, Any] | None) -> None:
-    """Let training see what a policy would leave of the cache, where one is named."""
+    """Let training see what a policy, with the settings of configs/method, would leave of the cache; None: all."""
     if policy:
-        UnderPolicy(instantiate(policy), tokenizer).install(model.get_base_model())
+        settings = {key: value for key, value in policy.items() if key != "name"}
+        UnderPolicy(instantiate(settings), tokenizer).install(model.get_base_model())
 
 
 def make_trainer(
@@ -107,6 +110,7 @@ def make_trainer(
     batches: RightPadding,
     config: dict[str, Any],
     directory: Path,
+    fresh: bool = True,
 ) -> SFTTrainer:
     """Return TRL's trainer for rows that carry their labels; it changes neither the rows nor the tokenizer."""
     sft = config["sft"]
@@ -130,6 +134,7 @@ def make_trainer(
         logging_steps=sft["log_every"],
         eval_strategy="steps" if validation else "no",
         eval_steps=sft["evaluate_every"],
+        eval_on_start=fresh and validation is not None,  # what there is to improve on
         save_strategy="steps",
         save_steps=sft["save_every"],
         save_total_limit=1,

@@ -229,10 +229,11 @@ def test_checkpoints_hold_the_adapter_alone(workshop, tmp_path):
 def test_adherence_is_tracked_and_does_not_disturb_the_training(workshop, tmp_path):
     options = ("sft.max_steps=2", "sft.evaluate_every=1", "lora.dropout=0.2")
     plain, _ = trained(workshop, tmp_path / "plain", *options)
-    watched, _ = trained(workshop, tmp_path / "watched", *options, "sft.adherence={problems: 2, max_new_tokens: 8}")
+    adherence = "sft.adherence={problems: 2, max_new_tokens: 8, temperature: 1}"
+    watched, _ = trained(workshop, tmp_path / "watched", *options, adherence)
     assert_same(plain, watched, 0)
     figures = [row for row in read_figures(tmp_path / "watched") if "eval/balanced" in row]
-    assert [row["eval/step"] for row in figures] == [1, 2]
+    assert [row["eval/step"] for row in figures] == [0, 1, 2]
     assert all(0 <= row["eval/balanced"] <= 1 and 0 < row["eval/length"] <= 8 for row in figures)
 
 
