@@ -13,8 +13,8 @@ from zoomr.runs import UserError, write_atomic
 
 BEGIN = "<!-- results: written by python -m eval.readme -->"
 END = "<!-- end of results -->"
-LEDGER = Path(__file__).parents[1] / "configs" / "benchmark" / "ledger.yaml"
-DEFAULT_C, DEFAULT_K = 2, 2  # of configs/method/zoomr.yaml
+CONFIGS = Path(__file__).parents[1] / "configs"
+DEFAULT_C = 2  # of configs/method/zoomr.yaml
 COLUMNS = ("gpqa_diamond", "aime2025", "math500")
 
 
@@ -41,9 +41,12 @@ def results_block(results: Path) -> str:
 def belongs(cell: dict[str, str]) -> bool:
     """Whether a cell is a row of the README: the fine-tuned model's, and of the ablations ZoomR's over c."""
     method = json.loads(cell["settings"])["method"]
-    policy = method["policy"]
-    swept = method["name"] == "zoomr" or policy.get("c", DEFAULT_C) == DEFAULT_C
-    return cell["checkpoint"] == "export" and swept and policy.get("k", DEFAULT_K) == DEFAULT_K
+    settings = yaml.safe_load((CONFIGS / "base.yaml").read_text())["reference"]
+    settings["window"] = yaml.safe_load((CONFIGS / "preset" / "micro.yaml").read_text())["generation"]["window"]
+    if method["name"] == "zoomr":
+        del settings["c"]
+    plain = all(method["policy"].get(key, value) == value for key, value in settings.items())
+    return cell["checkpoint"] == "export" and plain
 
 
 def paper_table(table1: dict[str, Any]) -> list[str]:
@@ -93,7 +96,7 @@ def micro_table(cells: list[dict[str, str]]) -> list[str]:
 
 def ledger_lengths() -> str:
     """The benchmark's numbers of lines, for people."""
-    lengths = yaml.safe_load(LEDGER.read_text())["lengths"]
+    lengths = yaml.safe_load((CONFIGS / "benchmark" / "ledger.yaml").read_text())["lengths"]
     return f"{min(lengths)} to {max(lengths)}"
 
 

@@ -16,6 +16,7 @@ from eval.reporting import (
     fidelity_section,
     finetuning,
     html,
+    options,
     origins,
     profile,
     sections,
@@ -60,9 +61,10 @@ def build(cfg: DictConfig) -> None:
         raise UserError(f"None of the {len(cells)} cells has the generation settings, seed and limit of this report.")
     runs, results = Path(cfg.paths.runs), Path(cfg.paths.results)
     paper = yaml.safe_load(PAPER.read_text())
-    compare: Any = OmegaConf.to_container(cfg.compare, resolve=True)
-    compared = default_settings(comparable, compare)
-    over_c_and_k = default_settings(comparable, {key: compare[key] for key in compare.keys() - {"c", "k"}})
+    reference: Any = OmegaConf.to_container(cfg.reference, resolve=True)
+    own_budget = {"budget": "match"}  # paper: 4
+    compared = default_settings(comparable, reference | own_budget)
+    over_c_and_k = default_settings(comparable, {key: reference[key] for key in reference.keys() - {"c", "k"}})
     curves = [cell for cell in comparable if isinstance(cell.policy.get("budget"), int)]
     found, models = findings(compared), dict(cfg.paper_models)
     beside = paper_rows(compared, paper, models)
@@ -85,6 +87,7 @@ def build(cfg: DictConfig) -> None:
         active_set.section(compared, runs / "generate", results),
         efficiency,
         ablation.section(over_c_and_k, paper, results),
+        options.section(comparable, reference, results),
         consensus.section(compared, paper, results),
         differences.section(compared),
         tables.lengths(compared),

@@ -32,7 +32,7 @@ def report(tmp_path, monkeypatch):
                 "generation": GREEDY,
                 "seed": 0,
                 "limit": None,
-                "compare": {"c": 2, "k": 2, "budget": "match", "keep_open": False},
+                "reference": {"c": 2, "k": 2, "keep_open": False},
                 "paper_models": {"r1-llama-8b": "llama"},
             }
             | changes
@@ -94,6 +94,17 @@ def test_budget_curves_and_options_do_not_enter_the_comparison(report, make_cell
     assert (results / "table1.md").read_text() == before
     labels = [row["method"] for row in csv.DictReader((results / "cells.csv").open())]
     assert {"h2o budget 64", "zoomr c2 k2 keep open"} <= set(labels)
+
+
+def test_what_is_left_open_stands_beside_zoomr_as_it_is(report, make_cell):
+    write_cells(make_cell)
+    assert not (report() / "options.md").exists()
+    make_cell("zoomr", [False] * 40, policy=ZOOM | {"keep_open": True}, tag="open")
+    make_cell("zoomr", [True] * 40, policy=ZOOM | {"keep_open": True, "c": 3}, tag="open3")
+    make_cell("zoomr", [True] * 40, policy=ZOOM | {"c": 4}, tag="four")
+    lines = [line.split(" | ") for line in (report() / "options.md").read_text().splitlines() if "Ledger" in line]
+    assert [line[2] for line in lines] == ["keep open", "c 3, keep open"]
+    assert [line[4].split()[0] for line in lines] == ["-90.0", "+10.0"]
 
 
 def test_the_papers_table_marks_what_was_not_run(report, make_cell, tmp_path):
