@@ -108,5 +108,5 @@ def micro_report(tmp_path_factory) -> Path:
     settings = ["preset=micro", f"paths.runs={root}/runs", f"paths.results={root}/results"]
     with hydra.initialize_config_dir(str(CONFIGS), version_base="1.3"):
         score_cells(hydra.compose("eval", [*settings, "score.workers=1"]))
-        build(hydra.compose("report", [*settings, "generation.max_new_tokens=600"]))
+        build(hydra.compose("report", [*settings, "generation.max_new_tokens=600", "generation.window=160"]))
     return root

@@ -120,7 +120,7 @@ def test_the_table_of_contents_has_the_papers_names_and_what_was_not_run(page):
     names = {anchor: text(name) for anchor, _, name in entries}
     for anchor, name in (("table1", "Table 1"), ("fig2", "Fig. 2"), ("fig3a", "Fig. 3a"), ("fig3c", "Fig. 3c")):
         assert names[anchor].startswith(name)
-    assert [anchor for anchor, missing, _ in entries if missing] == ["steps", "fidelity"]
+    assert [anchor for anchor, missing, _ in entries if missing] == ["steps", "fidelity", "options"]
     assert page.count('class="mark not-run">not run') == 30
 
 
