@@ -59,8 +59,8 @@ eval: env ## generate with every method, then score
 fidelity: env ## what each method does to the predictions on given traces
 	$(call STAGE,eval.fidelity) $(if $(GRID),-m grid=$(GRIDS))
 
-# Everything that results/micro, micro_long and micro_zoomed tell of: make study ARGS=benchmark.count=500
-study: data train ## the micro world at length: c, k, window, what the paper leaves open, 4,000 tokens, other training
+# Everything that can be told of micro and micro_zoomed: make study ARGS=benchmark.count=500
+study: data train ## the micro world at length: c, k, window, what the paper leaves open, other training
 	$(MAKE) eval
 	$(call STAGE,eval.generate) -m method=zoomr,random_zoom,recency_zoom method.c=1,3,4
 	$(call STAGE,eval.generate) -m method=zoomr method.k=1,3,4
@@ -69,7 +69,6 @@ study: data train ## the micro world at length: c, k, window, what the paper lea
 	$(call STAGE,eval.score)
 	$(call STAGE,eval.profile) profile.lengths=[512,1024,2048] profile.batches=[1,8]
 	$(MAKE) steps report
-	$(MAKE) eval report PRESET=micro_long METHODS=zoomr,full,sumr,random_zoom,recency_zoom,given_zoom
 	$(MAKE) reproduce PRESET=micro_zoomed
 
 steps: env ## which look-ups each method gets right, on ledgers

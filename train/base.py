@@ -50,8 +50,10 @@ class Recipe:
     seed: int = 0
     rounds: tuple[Round, ...] = (
         Round(3e-3, Curriculum()),
-        Round(2e-3, Curriculum(induction_steps=0, recall_steps=0, ledger_steps=1500, longest=48, easing_steps=1)),
-        Round(2e-3, Curriculum(induction_steps=0, recall_steps=0, ledger_steps=1300, longest=28, easing_steps=1)),
+        Round(1.5e-3, Curriculum(induction_steps=0, recall_steps=0, ledger_steps=900, longest=60, easing_steps=1)),
+        Round(1.5e-3, Curriculum(induction_steps=0, recall_steps=0, ledger_steps=700, longest=24, easing_steps=1)),
+        Round(1.5e-3, Curriculum(induction_steps=0, recall_steps=0, ledger_steps=1000, longest=18, easing_steps=1)),
+        Round(2e-3, Curriculum(induction_steps=0, recall_steps=0, ledger_steps=1100, longest=18, easing_steps=1)),
     )
 
 
