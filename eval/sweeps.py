@@ -101,6 +101,8 @@ def settle(overrides: Sequence[str], cfg: DictConfig) -> DictConfig:
     """Read what overrides settle from the groups' files: Hydra would take minutes to compose hundreds of cells."""
     chosen = dict(override.split("=", 1) for override in overrides)
     groups = {group: read_choice(group, chosen.pop(group)) if group in chosen else cfg[group] for group in GROUPS}
+    if "option" in chosen:
+        groups["method"] = OmegaConf.merge(groups["method"], read_choice("option", chosen.pop("option")))
     start = OmegaConf.create({"seed": cfg.seed, "checkpoint": "export", **groups})
     single = [
         f"{key}={value}" for key, value in chosen.items() if key == "checkpoint" or key.partition(".")[0] in GROUPS

@@ -17,7 +17,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from configs.cli import stage
 from eval.benchmarks import Problem
 from eval.cells import requests
-from eval.sweeps import jobs
+from eval.sweeps import cells, jobs
 from tests.eval.conftest import data_file, json_lines
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -48,6 +48,13 @@ def test_h07_the_sweep_covers_every_pair_once_with_its_controls():
     found = jobs("c_k")
     assert len(found) == len(set(found)) == len(expected)
     assert set(found) == expected
+
+
+def test_every_option_is_a_cell_of_its_own():
+    with initialize_config_dir(str(ROOT / "configs"), version_base="1.3"):
+        cfg = compose("eval")
+    found = cells([{"sweep": "ambiguities"}], cfg, "micro")
+    assert len(found) == len(jobs("ambiguities")) == len(list((ROOT / "configs" / "option").glob("*.yaml")))
 
 
 def test_the_method_that_sets_the_budget_comes_first():
