@@ -3,6 +3,7 @@
 import csv
 import json
 import textwrap
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -41,12 +42,19 @@ def results_block(results: Path) -> str:
 def belongs(cell: dict[str, str]) -> bool:
     """Whether a cell is a row of the README: the fine-tuned model's, and of the ablations ZoomR's over c."""
     method = json.loads(cell["settings"])["method"]
-    settings = yaml.safe_load((CONFIGS / "base.yaml").read_text())["reference"]
-    settings["window"] = yaml.safe_load((CONFIGS / "preset" / "micro.yaml").read_text())["generation"]["window"]
+    settings = dict(reference())
     if method["name"] == "zoomr":
         del settings["c"]
     plain = all(method["policy"].get(key, value) == value for key, value in settings.items())
     return cell["checkpoint"] == "export" and plain
+
+
+@cache
+def reference() -> dict[str, Any]:
+    """Settings of the rows of table 1, with the window of the micro preset."""
+    settings = yaml.safe_load((CONFIGS / "base.yaml").read_text())["reference"]
+    micro = yaml.safe_load((CONFIGS / "preset" / "micro.yaml").read_text())
+    return settings | {"window": micro["generation"]["window"]}
 
 
 def paper_table(table1: dict[str, Any]) -> list[str]:

@@ -105,9 +105,15 @@ class UnderPolicy:
         if not due:
             return seen
         last = torch.tensor([position for position, _ in due], device=device)
-        active = torch.cat(
-            [self._active(sight, index, row, due[n : n + TOGETHER], n) for n in range(0, len(due), TOGETHER)]
-        )
+        queries = torch.stack([layer[index] for layer in sight.queries])
+        keys = torch.stack([layer[index] for layer in sight.keys])
+        means = self._means(keys, row)
+        blocks = []
+        for first in range(0, len(due), TOGETHER):
+            view = self._view(queries, keys, means, sight.scaling, row, due[first : first + TOGETHER], first)
+            votes = self.policy.vote(view) if Needs.QUERIES in self.policy.needs else None
+            blocks.append(self.policy.refresh(view, votes).active)
+        active = torch.cat(blocks)
         positions = torch.arange(length, device=device)
         latest = torch.searchsorted(last, positions) - 1  # a boundary token itself attends to the old choice
         chosen = active[latest.clamp(min=0)] | (positions > last[latest.clamp(min=0)][:, None])
@@ -125,34 +131,41 @@ class UnderPolicy:
                 row.since = 0
         return row, due
 
-    def _active(self, sight: _Sight, index: int, row: Row, due: list[tuple[int, int]], number: int) -> Tensor:
-        """What is active after each of some refreshes, (R, T) bool; `number` refreshes of the row came before."""
-        device, count = sight.keys[0].device, len(due)
+    def _view(
+        self,
+        queries: Tensor,
+        keys: Tensor,
+        means: Tensor,
+        scaling: float,
+        row: Row,
+        due: list[tuple[int, int]],
+        number: int,
+    ) -> RefreshView:
+        """What the policy sees of a row at some of its refreshes; `number` refreshes came before them.
+
+        Queries (L, Hq, T, d), keys (L, H, T, d) and mean keys (L, H, N, d) are those of the whole row.
+        """
+        device, count = keys.device, len(due)
         last, finished = torch.tensor(due, device=device).unbind(1)
         edges = torch.tensor([row.tracker.edges], device=device)
         summaries = int(finished.max())
-        labels = label_positions(edges, len(row.tokens) + row.prompt)
-        view = RefreshView(
+        labels = label_positions(edges, keys.shape[2])
+        return RefreshView(
             last=last,
             finished=finished,
             starts=edges[:, : 2 * summaries : 2].expand(count, -1),
             labels=labels.clamp(max=2 * summaries + 2).expand(count, -1),  # what comes later is not there yet
             candidates=torch.arange(summaries, device=device) < finished[:, None],
-            queries=torch.stack([layer[index][:, last].transpose(0, 1) for layer in sight.queries]),
-            means=self._means(sight, index, row, summaries)[:, None].expand(-1, count, -1, -1, -1),
-            scaling=sight.scaling,
+            queries=queries[:, :, last].transpose(1, 2),
+            means=means[:, None, :, :summaries].expand(-1, count, -1, -1, -1),
+            scaling=scaling,
             seeds=[derived_seed(0, number + place) for place in range(count)],
             prompts=[0] * count,
-            keys=lambda: torch.stack([layer[index] for layer in sight.keys])[:, None].expand(-1, count, -1, -1, -1),
+            keys=lambda: keys[:, None].expand(-1, count, -1, -1, -1),
         )
-        votes = self.policy.vote(view) if Needs.QUERIES in self.policy.needs else None
-        return self.policy.refresh(view, votes).active
 
-    def _means(self, sight: _Sight, index: int, row: Row, summaries: int) -> Tensor:
-        """Mean keys of a row's first summaries, (L, H, N, d)."""
-        spans = row.tracker.inner[:summaries]
-        if self.policy.with_delimiters:
-            spans = list(zip(row.tracker.edges[1::2], row.tracker.edges[2::2], strict=False))[:summaries]
-        keys = torch.stack([layer[index] for layer in sight.keys])
+    def _means(self, keys: Tensor, row: Row) -> Tensor:
+        """Mean keys of a row's finished summaries, (L, H, N, d), from all its keys (L, H, T, d)."""
+        spans = [row.tracker.key_span(n, self.policy.with_delimiters) for n in range(row.tracker.finished)]
         means = [mean_key(keys[:, :, start:stop]) for start, stop in spans]
         return torch.stack(means, dim=2) if means else keys[:, :, :0]

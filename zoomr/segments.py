@@ -96,6 +96,12 @@ class SegmentTracker:
         """Number of finished summaries, N_t."""
         return len(self.inner)
 
+    def key_span(self, index: int, with_delimiters: bool) -> tuple[int, int]:
+        """Positions whose keys make the mean key of finished summary `index`, a half-open range."""
+        if with_delimiters:
+            return self.edges[2 * index + 1], self.edges[2 * index + 2]
+        return self.inner[index]
+
     def push(self, token: int, position: int) -> bool:
         """Take the next token of the row.
 

@@ -90,7 +90,7 @@ class RecallControl:
             self._refresh(rows)
 
     def _enter_summary(self, index: int, row: Row) -> None:
-        start, stop = row.tracker.edges[-2:] if self.policy.with_delimiters else row.tracker.inner[-1]
+        start, stop = row.tracker.key_span(row.tracker.finished - 1, self.policy.with_delimiters)
         keys = self.store.keys_of(index, start, stop)
         if self.policy.pre_rope:
             mean = unrotated_mean(keys, torch.arange(start, stop, device=self.device), self.rotary)
