@@ -15,7 +15,7 @@ from train.adherence import Adherence
 from train.checkpoints import last_checkpoint, step_of
 from train.collate import RightPadding
 from train.lora import Lora, adapt, finish_adapter
-from train.preflight import check_rows, describe, legible
+from train.preflight import check_rows, describe, legible, planned_steps
 from train.ranks import from_first, rank, world_size
 from train.rehearsal import Rehearsal
 from train.tracking import Tracking
@@ -69,7 +69,8 @@ def fit(config: dict[str, Any], data: Path, directory: Path) -> dict[str, Any]:
         tracker = tracking.start(directory, "sft", config, step=step_of(checkpoint))
         with tracker:
             if world_size() == 1:
-                trainer.add_callback(Rehearsal(train, facts.tokens * sft["epochs"]))
+                passes = planned_steps(facts, sft, 1) * sft["batch_size"] * sft["accumulation"] / facts.rows
+                trainer.add_callback(Rehearsal(train, round(passes * facts.tokens)))
             if validation and sft["adherence"]["problems"] and not trainer.is_fsdp_enabled:
                 trainer.add_callback(Adherence(tracker, tokenizer, validation, **sft["adherence"]))
             trainer.add_callback(Watch(tracker, batches, step_of(checkpoint)))

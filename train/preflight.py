@@ -77,16 +77,20 @@ def check_rows(rows: Dataset, tokenizer: PreTrainedTokenizerBase, max_length: in
     return Facts(len(rows), tokens, supervised, longest, summaries, ended)
 
 
+def planned_steps(facts: Facts, sft: dict[str, Any], devices: int) -> int:
+    """Optimizer steps of the whole training."""
+    rows_a_step = sft["batch_size"] * sft["accumulation"] * devices
+    return int(sft["max_steps"] or math.ceil(facts.rows * sft["epochs"] / rows_a_step))
+
+
 def describe(facts: Facts, sft: dict[str, Any], devices: int) -> str:
     """Return what will be trained on, in two lines."""
-    steps = sft["max_steps"] or math.ceil(
-        facts.rows * sft["epochs"] / (sft["batch_size"] * sft["accumulation"] * devices)
-    )
     return (
         f"{facts.rows:,} rows, {facts.tokens:,} tokens an epoch ({facts.supervised / facts.tokens:.1%} supervised), "
         f"longest {facts.longest:,}, {facts.summaries / facts.rows:.1f} summaries a row, "
         f"{facts.rows - facts.ended:,} rows without the end of their turn\n"
-        f"about {steps:,} steps of {sft['batch_size']} x {sft['accumulation']} rows on {devices} device(s)"
+        f"about {planned_steps(facts, sft, devices):,} steps of {sft['batch_size']} x {sft['accumulation']} rows "
+        f"on {devices} device(s)"
     )
 
 
