@@ -50,10 +50,9 @@ class Recipe:
     seed: int = 0
     rounds: tuple[Round, ...] = (
         Round(3e-3, Curriculum()),
-        Round(1.5e-3, Curriculum(induction_steps=0, recall_steps=0, ledger_steps=900, longest=60, easing_steps=1)),
-        Round(1.5e-3, Curriculum(induction_steps=0, recall_steps=0, ledger_steps=700, longest=24, easing_steps=1)),
-        Round(1.5e-3, Curriculum(induction_steps=0, recall_steps=0, ledger_steps=1000, longest=18, easing_steps=1)),
-        Round(2e-3, Curriculum(induction_steps=0, recall_steps=0, ledger_steps=1100, longest=18, easing_steps=1)),
+        Round(2e-3, Curriculum(induction_steps=0, recall_steps=0, ledger_steps=1500, longest=48, easing_steps=1)),
+        Round(2e-3, Curriculum(induction_steps=0, recall_steps=0, ledger_steps=1300, longest=28, easing_steps=1)),
+        Round(2e-3, Curriculum(induction_steps=0, recall_steps=0, ledger_steps=1600, longest=28, easing_steps=1)),
     )
 
 
@@ -95,7 +94,7 @@ def new_model(recipe: Recipe, tokenizer: PreTrainedTokenizerFast) -> LlamaForCau
     )
 
 
-def train(recipe: Recipe, tokenizer: PreTrainedTokenizerFast, made: Path | None) -> LlamaForCausalLM:
+def train(recipe: Recipe, tokenizer: PreTrainedTokenizerFast, made: Path | None, out: Path) -> LlamaForCausalLM:
     """Train round by round, each with an optimizer and problems of its own: all from nothing, or the last alone.
 
     Parameters
@@ -104,12 +103,15 @@ def train(recipe: Recipe, tokenizer: PreTrainedTokenizerFast, made: Path | None)
     tokenizer : PreTrainedTokenizerFast
     made : Path or None
         A model that has been through all rounds but the last.
+    out : Path
+        Where the model is saved after each round.
     """
     torch.manual_seed(recipe.seed)
     model = LlamaForCausalLM.from_pretrained(made).train() if made else new_model(recipe, tokenizer)
     hints = Hints(recipe.width, len(tokenizer))
     for number, part in list(enumerate(recipe.rounds))[-1 if made else 0 :]:
         teach(model, hints, recipe, part, Lessons(part.curriculum, tokenizer, recipe.seed + number))
+        model.save_pretrained(out)
     return model.eval()
 
 
@@ -164,9 +166,8 @@ def main() -> None:
     options = parser.parse_args()
     recipe, tokenizer = Recipe(), ledger_tokenizer()
     started = time.monotonic()
-    model = train(recipe, tokenizer, options.go_on)
+    model = train(recipe, tokenizer, options.go_on, options.out)
     minutes = (time.monotonic() - started) / 60
-    model.save_pretrained(options.out)
     tokenizer.save_pretrained(options.out)
     accuracy = {size: answer_accuracy(model, tokenizer, size, options.problems) for size in JUDGED}
     runs = [*(runs_behind(options.go_on) if options.go_on else []), this_run(minutes)]

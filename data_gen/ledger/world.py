@@ -3,12 +3,15 @@
 A problem lists accounts, each with a two-letter code: the first with a value, every other as an earlier account plus a
 number. It asks for one of them. The reasoning works through the lines, one paragraph each. Values appear in the
 reasoning only, so a step must look back to the paragraph that found the value it starts from, and the answer hangs on
-the asked account's ancestors. Sums are kept to two digits, as a mechanical ledger would.
+the asked account's ancestors. Sums are kept to two digits, as a mechanical ledger would, and checked by subtraction,
+so that most of a paragraph is work that no later one needs.
 
     Line D=15 D for tom: du above ada. See ada: ke#74 it is.
     4+5=09.
     7+1+0=08.
-    So tom: du#89 it is.
+    09-5=4.
+    08-1-0=7.
+    So D for tom: du#89 it is.
 
 A look-up takes two steps: the name gives the code, which the problem, the paragraph and its summary all say, and the
 code gives the value, which paragraphs alone say. So the name is where a summary is found and the digits are why its
@@ -78,13 +81,17 @@ class Problem:
 
         The label is said again, so that a name is looked up right after it.
         """
-        labels = LABELS[self.label :]
         lines = []
-        for label, entry in zip(labels, self.entries, strict=False):
+        for label, entry in zip(self.labels, self.entries, strict=False):
             start = "zero" if entry.parent is None else self.entries[entry.parent].name
             lines.append(f"{label}={entry.addend:02d} {label} for {entry.name}: {entry.code} above {start}")
         asked = self.entries[self.asked]
-        return [*lines, f"{labels[len(lines)]}=? value of {asked.name}: {asked.code}"]
+        return [*lines, f"{self.labels[len(lines)]}=? value of {asked.name}: {asked.code}"]
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The lines' labels; the last is that of the question."""
+        return LABELS[self.label : self.label + len(self.entries) + 1]
 
     @property
     def dependencies(self) -> tuple[int | None, ...]:
@@ -104,7 +111,7 @@ class Problem:
         if index == len(self.entries):
             return text
         sums = [] if start is None else column_sums(self.entries[start].value, self.entries[index].addend)
-        return "\n".join([text, *sums, f"So {self._fact(index)} it is."])
+        return "\n".join([text, *sums, f"So {self.labels[index]} for {self._fact(index)} it is."])
 
     def _fact(self, index: int) -> str:
         entry = self.entries[index]
@@ -123,13 +130,15 @@ class Problem:
 
 
 def column_sums(left: int, right: int) -> list[str]:
-    """Add two numbers of two digits column by column, from the last one: two digits and the carry."""
-    lines, carry = [], None
+    """Add two numbers of two digits column by column, from the last one; then check both sums by subtraction."""
+    sums, checks, carry = [], [], None
     for power in (1, 10):
-        digits = [left // power % 10, right // power % 10] + ([] if carry is None else [carry])
-        lines.append(f"{'+'.join(map(str, digits))}={sum(digits):02d}.")
-        carry = sum(digits) // 10
-    return lines
+        first, *others = [left // power % 10, right // power % 10] + ([] if carry is None else [carry])
+        total = first + sum(others)
+        sums.append(f"{'+'.join(map(str, [first, *others]))}={total:02d}.")
+        checks.append(f"{'-'.join([f'{total:02d}', *map(str, others)])}={first}.")
+        carry = total // 10
+    return sums + checks
 
 
 def draw(rng: random.Random, length: int) -> Problem:

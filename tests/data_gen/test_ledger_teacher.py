@@ -64,12 +64,12 @@ def post(url, body):
 
 
 def test_it_speaks_the_protocol(local, tmp_path):
-    text = "Line A=74 A for ada: ke above zero.\nSo ada: ke#74 it is."
+    text = "Line A=74 A for ada: ke above zero.\nSo A for ada: ke#74 it is."
     messages = [{"role": "user", "content": f"<paragraph>\n{text}\n</paragraph>"}]
     with endpoint(local, tmp_path / "log") as url:
         status, body = post(f"{url}/chat/completions", {"model": local.model, "messages": messages})
         assert (status, body["object"], body["model"]) == (200, "chat.completion", local.model)
-        assert body["choices"][0]["message"] == {"role": "assistant", "content": "ada: ke above zero"}
+        assert body["choices"][0]["message"] == {"role": "assistant", "content": "ada: ke"}
         assert body["choices"][0]["finish_reason"] == "stop"
         usage = body["usage"]
         assert usage["total_tokens"] == usage["prompt_tokens"] + usage["completion_tokens"] > 0

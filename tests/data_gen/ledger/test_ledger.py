@@ -10,7 +10,7 @@ from data_gen.ledger.solution import solution
 from data_gen.ledger.tokens import ledger_tokenizer
 from zoomr.loading import add_delimiters
 
-LENGTHS = list(range(4, 17))
+LENGTHS = list(range(4, 25))
 
 
 @pytest.fixture
@@ -34,8 +34,13 @@ def test_values_are_the_sums_of_their_recipes(length):
     assert rf"\boxed{{{problem.answer}}}" in problem.response
     for left, result in re.findall(r"^([\d+]+)=(\d\d)\.$", problem.response, re.MULTILINE):
         assert sum(map(int, left.split("+"))) == int(result)
-    for paragraph, entry in zip(problem.paragraphs, problem.entries, strict=False):
-        assert paragraph.endswith(f"So {entry.name}: {codes[entry.name]}#{values[entry.name]:02d} it is.")
+    checks = re.findall(r"^(\d\d)-([\d-]+)=(\d)\.$", problem.response, re.MULTILINE)
+    assert len(checks) == 2 * (length - 1)
+    for total, others, result in checks:
+        assert int(total) - sum(map(int, others.split("-"))) == int(result)
+    for label, paragraph, entry in zip(problem.labels, problem.paragraphs, problem.entries, strict=False):
+        found = f"{entry.name}: {codes[entry.name]}#{values[entry.name]:02d}"
+        assert paragraph.endswith(f"So {label} for {found} it is.")
 
 
 def test_a_step_looks_back_over_at_least_one_paragraph_where_it_can():
@@ -84,9 +89,9 @@ def test_thoughts_are_at_least_four_times_as_long_as_the_prompt(tokenizer, lengt
 
 def test_summaries_open_the_fact_and_leave_its_value_to_the_paragraph():
     for _, problem in problems("train", 20, LENGTHS):
-        for paragraph, entry in zip(problem.paragraphs, problem.entries, strict=False):
-            start = "zero" if entry.parent is None else problem.entries[entry.parent].name
-            assert summarize_paragraph(paragraph) == f"{entry.name}: {entry.code} above {start}"
+        asked = problem.entries[problem.asked]
+        for paragraph, entry in zip(problem.paragraphs, [*problem.entries, asked], strict=True):
+            assert summarize_paragraph(paragraph) == f"{entry.name}: {entry.code}"
             assert f"{entry.value:02d}" in paragraph
     with pytest.raises(ValueError, match="not a ledger paragraph"):
         summarize_paragraph("Let me think.")
