@@ -56,7 +56,7 @@ def fit(config: dict[str, Any], data: Path, directory: Path) -> dict[str, Any]:
     model, tokenizer = base_model(config)
     facts = check_rows(train, tokenizer, sft["max_length"])
     adapted = adapt(model, tokenizer, Lora(**config["lora"]))
-    learn_under(adapted, tokenizer, sft["policy"])
+    learn_under(adapted, tokenizer, sft["policy"], sft["policy_share"])
     checkpoint = from_first(last_checkpoint(directory / "checkpoints") if rank() == 0 else None)
     batches = RightPadding()
     trainer = make_trainer(
@@ -96,11 +96,13 @@ def base_model(config: dict[str, Any]) -> tuple[Any, PreTrainedTokenizerBase]:
     )
 
 
-def learn_under(model: PeftModel, tokenizer: PreTrainedTokenizerBase, policy: dict[str, Any] | None) -> None:
-    """Let training see what a policy, with the settings of configs/method, would leave of the cache; None: all."""
+def learn_under(
+    model: PeftModel, tokenizer: PreTrainedTokenizerBase, policy: dict[str, Any] | None, share: float
+) -> None:
+    """Let a share of the rows see what a policy of configs/method would leave of the cache; None: all see all."""
     if policy:
         settings = {key: value for key, value in policy.items() if key != "name"}
-        UnderPolicy(instantiate(settings), tokenizer).install(model.get_base_model())
+        UnderPolicy(instantiate(settings), tokenizer, share).install(model.get_base_model())
 
 
 def make_trainer(

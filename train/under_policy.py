@@ -64,6 +64,8 @@ class UnderPolicy:
         Without `vote_span` and `pre_rope`.
     tokenizer
         With the summaries' delimiters.
+    share : float
+        Of the rows, drawn at each step; the others see everything, so that a full cache stays as good as it was.
 
     Raises
     ------
@@ -71,12 +73,13 @@ class UnderPolicy:
         For a policy that evicts, or with an option that is not supported here.
     """
 
-    def __init__(self, policy: Recalling, tokenizer: Any):
+    def __init__(self, policy: Recalling, tokenizer: Any, share: float = 1.0):
         if not policy.recalls or policy.vote_span or policy.pre_rope:
             raise UserError(
                 f"sft.policy={type(policy).__name__}: only policies that recall, with vote_span and pre_rope off."
             )
         self.policy = policy
+        self.share = share
         self.boundaries = boundary_table(tokenizer)
         self.delimiters = delimiter_ids(tokenizer)
 
@@ -94,14 +97,18 @@ class UnderPolicy:
             model(input_ids=kwargs["input_ids"], use_cache=False, zoomr=sight)
         ids, labels = kwargs["input_ids"].tolist(), kwargs["labels"]
         prompts = (labels != IGNORED).int().argmax(dim=1).tolist()
-        visible = [self.visible(sight, row, ids[row], prompts[row]) for row in range(len(ids))]
+        learns = torch.rand(len(ids)) < self.share
+        visible = [
+            self.visible(sight, row, ids[row], prompts[row]) if learns[row] else all_before(sight.keys[0])
+            for row in range(len(ids))
+        ]
         return args, kwargs | {"zoomr": _Chosen(torch.stack(visible))}
 
     def visible(self, sight: _Sight, index: int, ids: list[int], prompt: int) -> Tensor:
         """What each token of a row attends to, (T, T) bool: all before it until the first refresh."""
         row, due = self._follow(ids, prompt)
         length, device = len(ids), sight.keys[0].device
-        seen = torch.ones(length, length, dtype=torch.bool, device=device).tril()
+        seen = all_before(sight.keys[0])
         if not due:
             return seen
         last = torch.tensor([position for position, _ in due], device=device)
@@ -169,3 +176,9 @@ class UnderPolicy:
         spans = [row.tracker.key_span(n, self.policy.with_delimiters) for n in range(row.tracker.finished)]
         means = [mean_key(keys[:, :, start:stop]) for start, stop in spans]
         return torch.stack(means, dim=2) if means else keys[:, :, :0]
+
+
+def all_before(keys: Tensor) -> Tensor:
+    """What tokens attend to that see everything, (T, T) bool, for keys (B, H, T, d)."""
+    length = keys.shape[2]
+    return torch.ones(length, length, dtype=torch.bool, device=keys.device).tril()

@@ -38,7 +38,7 @@ def trainer_for(workshop, directory, *overrides):
         for name, parameter in adapted.named_parameters():
             if "lora_B" in name:
                 parameter.normal_(std=0.1)
-    learn_under(adapted, tokenizer, config["sft"]["policy"])
+    learn_under(adapted, tokenizer, config["sft"]["policy"], config["sft"]["policy_share"])
     train, validation = (load_from_disk(str(workshop.data / split)) for split in ("train", "validation"))
     return make_trainer(adapted, tokenizer, train, validation, RightPadding(), config, directory)
 

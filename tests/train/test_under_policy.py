@@ -69,6 +69,25 @@ def test_evaluation_sees_everything(tokenizer):  # noqa: F811
     assert not torch.allclose(model.train()(input_ids=ids, labels=labels).logits, expected, atol=1e-3)
 
 
+def test_a_share_of_the_rows_learns_under_it(tokenizer):  # noqa: F811
+    """Each row sees all or what the policy leaves, and neither in every draw."""
+    torch.manual_seed(0)
+    ids, labels = batch()
+    model = make_model().train()
+    everything = model(input_ids=ids).logits
+    UnderPolicy(SumR(window=8), tokenizer, share=0.5).install(model)
+    draws = [model(input_ids=ids, labels=labels).logits for _ in range(6)]
+    sees_all = [
+        [torch.allclose(own, full, atol=1e-5) for own, full in zip(drawn, everything, strict=True)] for drawn in draws
+    ]
+    assert all({flags[row] for flags in sees_all} == {True, False} for row in range(len(PROMPTS)))
+    UnderPolicy(SumR(window=8), tokenizer).install(other := make_model().train())
+    under = other(input_ids=ids, labels=labels).logits
+    for drawn, flags in zip(draws, sees_all, strict=True):
+        for row, flag in enumerate(flags):
+            torch.testing.assert_close(drawn[row], (everything if flag else under)[row], atol=1e-5, rtol=0)
+
+
 @pytest.mark.parametrize("policy", [H2O(budget=8), ZoomR(vote_span=True), ZoomR(pre_rope=True)], ids=str)
 def test_what_is_not_supported_is_said(tokenizer, policy):  # noqa: F811
     with pytest.raises(UserError, match=r"sft.policy=\w+: only policies that recall, with vote_span and pre_rope off"):
