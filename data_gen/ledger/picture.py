@@ -39,11 +39,11 @@ def main() -> None:
     """Draw a ledger of five lines and save it."""
     problem = draw(random.Random("picture 36"), 5)
     count = len(problem.paragraphs)
-    figure, axes = plt.subplots(figsize=(11, 2.7))
+    figure, axes = plt.subplots(figsize=(11, 2.55))
     for index in range(count):
         column(axes, problem, index)
     axes.set_xlim(-0.5, count * (WIDTH + GAP))
-    axes.set_ylim(-8.3, 4.2)
+    axes.set_ylim(-7.7, 4.2)
     axes.axis("off")
     figure.subplots_adjust(0.0, 0.0, 1.0, 1.0)
     path = Path(__file__).with_name("ledger.svg")
