@@ -2,13 +2,13 @@
 
 import csv
 import json
-import textwrap
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from eval.readme_laptop import laptop_section, wrapped
 from eval.reporting.table1 import BENCHMARKS, NAMES, method_name
 from zoomr.runs import UserError, write_atomic
 
@@ -20,7 +20,7 @@ COLUMNS = ("gpqa_diamond", "aime2025", "math500")
 
 
 def results_block(results: Path) -> str:
-    """The README's tables, from the paper's numbers and the committed cells of the micro preset.
+    """The README's tables, from the paper's numbers and what is committed of our own.
 
     Parameters
     ----------
@@ -36,7 +36,17 @@ def results_block(results: Path) -> str:
     with open(results / "micro" / "cells.csv", newline="") as file:
         cells = [cell for cell in csv.DictReader(file) if belongs(cell)]
     bench = json.loads((results / "bench" / "decode.json").read_text())
-    return "\n".join([*paper_table(paper["table1"]), "", *micro_table(cells), "", *speed_table(bench)])
+    return "\n".join(
+        [
+            *paper_table(paper["table1"]),
+            "",
+            *micro_table(cells),
+            "",
+            *laptop_section(results / "laptop"),
+            "",
+            *speed_table(bench),
+        ]
+    )
 
 
 def belongs(cell: dict[str, str]) -> bool:
@@ -143,7 +153,7 @@ def verdict(cells: list[dict[str, str]]) -> list[str]:
         "[results/micro/table1.md](results/micro/table1.md). Commit and settings of every row: "
         "[results/micro/cells.csv](results/micro/cells.csv)."
     )
-    return textwrap.wrap(text, 120, break_long_words=False, break_on_hyphens=False)
+    return wrapped(text)
 
 
 def speed_table(bench: dict[str, Any]) -> list[str]:
@@ -159,7 +169,7 @@ def speed_table(bench: dict[str, Any]) -> list[str]:
     lines = [
         "## Speed",
         "",
-        *textwrap.wrap(text, 120, break_long_words=False, break_on_hyphens=False),
+        *wrapped(text),
         "",
         "| batch | tokens seen | active tokens | tokens/s | to DynamicCache | to our full cache | to the active set "
         "alone | KV bytes |",

@@ -26,7 +26,7 @@ def column(axes: Axes, problem: Problem, index: int) -> None:
     box: Any = {"boxstyle": "square,pad=0.4", "facecolor": "white", "linewidth": 1.1}
     said = problem.paragraphs[index].replace(". See", ".\nSee").replace(" for ", "\nfor ", 1)
     axes.text(left, 0, said, color=INK, bbox=box | {"edgecolor": PARAGRAPH}, **text)
-    summary = summarize_paragraph(problem.paragraphs[index])
+    summary = summarize_paragraph(problem.paragraphs[index]).replace(" above", "\nabove")
     axes.text(left, -6.4, summary, color=SUMMARY, bbox=box | {"edgecolor": SUMMARY}, **text)
     needs = problem.dependencies[index]
     if needs is not None:
@@ -39,11 +39,11 @@ def main() -> None:
     """Draw a ledger of five lines and save it."""
     problem = draw(random.Random("picture 36"), 5)
     count = len(problem.paragraphs)
-    figure, axes = plt.subplots(figsize=(11, 2.55))
+    figure, axes = plt.subplots(figsize=(11, 2.7))
     for index in range(count):
         column(axes, problem, index)
     axes.set_xlim(-0.5, count * (WIDTH + GAP))
-    axes.set_ylim(-7.7, 4.2)
+    axes.set_ylim(-8.3, 4.2)
     axes.axis("off")
     figure.subplots_adjust(0.0, 0.0, 1.0, 1.0)
     path = Path(__file__).with_name("ledger.svg")

@@ -1,12 +1,12 @@
-"""What a teacher says of a ledger paragraph: whom it is about; how the value came about stays in the paragraph."""
+"""What a teacher says of a ledger paragraph: the account and what it builds on; the value stays in the paragraph."""
 
 import re
 
-TOPIC = re.compile(r"=\d\d [A-Z]+ for ([a-z]+: [a-z]+) above |=\? value of ([a-z]+: [a-z]+)\.")
+TOPIC = re.compile(r"[A-Z]+ for ([a-z]+: [a-z]+ above [a-z]+)\.|=\? (value of [a-z]+: [a-z]+)\.")
 
 
 def summarize_paragraph(paragraph: str) -> str:
-    """Return the summary of a ledger paragraph, such as `tom: du` for one about that line.
+    """Return the summary of a ledger paragraph, such as `tom: du above ada` for one about that line.
 
     Raises
     ------

@@ -9,7 +9,7 @@ from typing import Any
 from eval.reporting.csv_table import to_csv
 from eval.reporting.figures import OTHER, STYLES, house_style, save
 from eval.reporting.table1 import method_name
-from eval.reporting.variants import draw_variants
+from eval.reporting.variants import against, draw_variants
 from eval.statistics import bootstrap
 from zoomr.runs import write_atomic
 
@@ -55,7 +55,7 @@ def cells(rows: Sequence[Row]) -> dict[Cell, list[Row]]:
 
 
 def fidelity_table(rows: Sequence[Row], model: dict[str, Any]) -> list[Row]:
-    """One row a method and budget: means over traces, with a 95% bootstrap interval of the added NLL.
+    """One row a method and budget: means over traces, with 95% bootstrap intervals of the added NLL.
 
     Parameters
     ----------
@@ -65,7 +65,8 @@ def fidelity_table(rows: Sequence[Row], model: dict[str, Any]) -> list[Row]:
         What identifies the model.
     """
     table = []
-    for (method, window), found in cells(rows).items():
+    grouped = cells(rows)
+    for (method, window), found in grouped.items():
         added = bootstrap([row["delta_nll"] for row in found])
         budgets = [row["policy"]["budget"] for row in found if "budget" in row["policy"]]
         policy = {key: value for key, value in found[0]["policy"].items() if key not in ("budget", "_target_")}
@@ -88,8 +89,18 @@ def fidelity_table(rows: Sequence[Row], model: dict[str, Any]) -> list[Row]:
                 "refresh_gap": fmean(gaps) if gaps else None,
             }
             | active_columns(found)
+            | difference_columns(found, grouped.get(("zoomr", window), []))
         )
     return table
+
+
+def difference_columns(found: Sequence[Row], zoomed: Sequence[Row]) -> dict[str, float | None]:
+    """Added NLL minus ZoomR's with the same window, paired over traces; None for ZoomR itself and the full cache."""
+    names = ("minus_zoomr", "minus_zoomr_low", "minus_zoomr_high")
+    difference = None if zoomed is found else against(found, zoomed)
+    if difference is None:
+        return dict.fromkeys(names)
+    return dict(zip(names, (difference.mean, difference.low, difference.high), strict=True))
 
 
 def active_columns(found: Sequence[Row]) -> dict[str, float | None]:

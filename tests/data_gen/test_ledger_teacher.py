@@ -69,7 +69,7 @@ def test_it_speaks_the_protocol(local, tmp_path):
     with endpoint(local, tmp_path / "log") as url:
         status, body = post(f"{url}/chat/completions", {"model": local.model, "messages": messages})
         assert (status, body["object"], body["model"]) == (200, "chat.completion", local.model)
-        assert body["choices"][0]["message"] == {"role": "assistant", "content": "ada: ke"}
+        assert body["choices"][0]["message"] == {"role": "assistant", "content": "ada: ke above zero"}
         assert body["choices"][0]["finish_reason"] == "stop"
         usage = body["usage"]
         assert usage["total_tokens"] == usage["prompt_tokens"] + usage["completion_tokens"] > 0
