@@ -14,6 +14,7 @@ from trl import SFTConfig, SFTTrainer
 from train.adherence import Adherence
 from train.checkpoints import last_checkpoint, step_of
 from train.collate import RightPadding
+from train.delimiter_rate import DelimiterRateTrainer
 from train.lora import Lora, adapt, finish_adapter
 from train.preflight import check_rows, describe, legible, planned_steps
 from train.ranks import from_first, rank, world_size
@@ -146,13 +147,14 @@ def make_trainer(
         report_to="none",
         use_cpu=not torch.cuda.is_available(),
     )
-    trainer = SFTTrainer(
+    trainer = DelimiterRateTrainer(
         model=model,
         args=arguments,
         train_dataset=train,
         eval_dataset=validation,
         processing_class=tokenizer,
         data_collator=batches,
+        delimiter_rate=sft["delimiter_rate"],
     )
     for callback in (ProgressCallback, PrinterCallback):
         trainer.remove_callback(callback)

@@ -260,3 +260,19 @@ def test_gradient_checkpointing_trains_the_same_adapter(workshop, tmp_path):
     plain, _ = trained(workshop, tmp_path / "plain", *options)
     frugal, _ = trained(workshop, tmp_path / "frugal", *options, "sft.gradient_checkpointing=true")
     assert_same(plain, frugal, 1e-6)
+
+
+def test_the_delimiters_learn_at_a_rate_of_their_own(workshop, tmp_path):
+    """The first step of Adam moves every weight by its learning rate."""
+    moved = {}
+    for rate in (1.0, 10.0):
+        overrides = ("sft.warmup=0", "sft.weight_decay=0", "sft.schedule=constant", f"sft.delimiter_rate={rate}")
+        trainer = trainer_for(workshop, tmp_path / str(rate), "sft.max_steps=1", *overrides)
+        before = {name: p.detach().clone() for name, p in trainer.model.named_parameters() if p.requires_grad}
+        trainer.train()
+        after = dict(trainer.model.named_parameters())
+        moved[rate] = {name: (after[name] - weight).abs().max().item() for name, weight in before.items()}
+    for name in moved[1.0]:
+        ratio = moved[10.0][name] / moved[1.0][name]
+        assert ratio == pytest.approx(10 if "trainable_tokens_delta" in name else 1, rel=1e-3), name
+    assert any("trainable_tokens_delta" in name for name in moved[1.0])
