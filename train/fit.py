@@ -21,7 +21,9 @@ from train.ranks import from_first, rank, world_size
 from train.rehearsal import Rehearsal
 from train.tracking import Tracking
 from train.under_policy import UnderPolicy
+from train.vote_loss import VoteLoss
 from train.watch import Watch
+from zoomr import ZoomR
 from zoomr.loading import load
 from zoomr.runs import UserError, read_manifest
 
@@ -58,6 +60,10 @@ def fit(config: dict[str, Any], data: Path, directory: Path) -> dict[str, Any]:
     facts = check_rows(train, tokenizer, sft["max_length"])
     adapted = adapt(model, tokenizer, Lora(**config["lora"]))
     learn_under(adapted, tokenizer, sft["policy"], sft["policy_share"])
+    if sft["vote_loss"]:
+        VoteLoss(sft["vote_loss"], ZoomR(window=config["generation"]["window"]), tokenizer).install(
+            adapted.get_base_model()
+        )
     checkpoint = from_first(last_checkpoint(directory / "checkpoints") if rank() == 0 else None)
     batches = RightPadding()
     trainer = make_trainer(
