@@ -14,12 +14,12 @@ from trl import SFTConfig, SFTTrainer
 from train.adherence import Adherence
 from train.checkpoints import last_checkpoint, step_of
 from train.collate import RightPadding
-from train.delimiter_rate import DelimiterRateTrainer
 from train.lora import Lora, adapt, finish_adapter
 from train.preflight import check_rows, describe, legible, planned_steps
 from train.ranks import from_first, rank, world_size
 from train.rehearsal import Rehearsal
 from train.tracking import Tracking
+from train.trainer import SummaryTrainer
 from train.under_policy import UnderPolicy
 from train.vote_loss import VoteLoss
 from train.watch import Watch
@@ -60,10 +60,6 @@ def fit(config: dict[str, Any], data: Path, directory: Path) -> dict[str, Any]:
     facts = check_rows(train, tokenizer, sft["max_length"])
     adapted = adapt(model, tokenizer, Lora(**config["lora"]))
     learn_under(adapted, tokenizer, sft["policy"], sft["policy_share"])
-    if sft["vote_loss"]:
-        VoteLoss(sft["vote_loss"], ZoomR(window=config["generation"]["window"]), tokenizer).install(
-            adapted.get_base_model()
-        )
     checkpoint = from_first(last_checkpoint(directory / "checkpoints") if rank() == 0 else None)
     batches = RightPadding()
     trainer = make_trainer(
@@ -153,7 +149,7 @@ def make_trainer(
         report_to="none",
         use_cpu=not torch.cuda.is_available(),
     )
-    trainer = DelimiterRateTrainer(
+    trainer = SummaryTrainer(
         model=model,
         args=arguments,
         train_dataset=train,
@@ -161,10 +157,18 @@ def make_trainer(
         processing_class=tokenizer,
         data_collator=batches,
         delimiter_rate=sft["delimiter_rate"],
+        vote_loss=vote_loss(model, tokenizer, config) if sft["vote_loss"] else None,
     )
     for callback in (ProgressCallback, PrinterCallback):
         trainer.remove_callback(callback)
     return trainer
+
+
+def vote_loss(model: PeftModel, tokenizer: PreTrainedTokenizerBase, config: dict[str, Any]) -> VoteLoss:
+    """Return the loss of the votes of ZoomR with the configured window, installed on the model."""
+    loss = VoteLoss(config["sft"]["vote_loss"], ZoomR(window=config["generation"]["window"]), tokenizer)
+    loss.install(model.get_base_model())
+    return loss
 
 
 def last_losses(trainer: SFTTrainer) -> dict[str, float]:

@@ -40,12 +40,12 @@ class Sight:
 
 
 class VoteLoss:
-    """Hooks that add the loss of the votes to a training forward's own.
+    """Hooks that watch training forwards, and the loss of the votes in the latest.
 
     Parameters
     ----------
     weight : float
-        Of the added loss.
+        Of the loss.
     policy : ZoomR
         Says where votes are asked for, and what lies in the window and needs none.
     tokenizer
@@ -57,6 +57,7 @@ class VoteLoss:
         self.policy = policy
         self.boundaries = boundary_table(tokenizer)
         self.delimiters = delimiter_ids(tokenizer)
+        self.seen: tuple[Sight, Tensor, Tensor] | None = None
 
     def install(self, model: Any) -> None:
         """Hook onto a transformers causal language model.
@@ -69,17 +70,21 @@ class VoteLoss:
         if model.is_gradient_checkpointing:
             raise UserError("sft.vote_loss needs sft.gradient_checkpointing=false.")
         model.set_attn_implementation("zoomr")
-        model.register_forward_pre_hook(self.before, with_kwargs=True)
-        model.register_forward_hook(self.after, with_kwargs=True)
+        model.register_forward_pre_hook(self.watch, with_kwargs=True)
 
-    def before(self, model: Any, args: Any, kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]] | None:
-        """Watch a training forward."""
-        return (args, kwargs | {"zoomr": Sight()}) if model.training else None
+    def watch(self, model: Any, args: Any, kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]] | None:
+        """Look on at a training forward of `input_ids` and `labels` (B, T)."""
+        if not model.training:
+            return None
+        sight = Sight()
+        self.seen = sight, kwargs["input_ids"], kwargs["labels"]
+        return args, kwargs | {"zoomr": sight}
 
-    def after(self, model: Any, args: Any, kwargs: dict[str, Any], output: Any) -> None:
-        """Add to the loss of a training forward of `input_ids` and `labels` (B, T)."""
-        if model.training:
-            output.loss = output.loss + self.weight * self.loss(kwargs["zoomr"], kwargs["input_ids"], kwargs["labels"])
+    def weighed(self) -> Tensor:
+        """The loss of the latest forward times its weight; what was seen is forgotten."""
+        assert self.seen is not None
+        seen, self.seen = self.seen, None
+        return self.weight * self.loss(*seen)
 
     def loss(self, sight: Sight, input_ids: Tensor, labels: Tensor) -> Tensor:
         """Mean surprise of the heads' votes at the paragraph looked at, weighed by the attention that falls on it."""

@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from tests.train.test_fit import trainer_for
 from tests.train.test_under_policy import STORIES, batch
 from tests.zoomr.conftest import tokenizer  # noqa: F401
 from tests.zoomr.tiny import make_model
@@ -70,15 +71,22 @@ def test_its_gradient_moves_votes_to_what_is_looked_at(tokenizer):  # noqa: F811
     assert losses[-1] < losses[0] / 2
 
 
-def test_it_is_added_while_training_and_not_at_evaluation(tokenizer):  # noqa: F811
-    model = make_model()
-    ids, labels = batch()
-    own, votes = model(input_ids=ids, labels=labels), loss_of(model, tokenizer, ids, labels)
-    VoteLoss(0.5, ZoomR(window=WINDOW), tokenizer).install(model)
-    torch.testing.assert_close(model.eval()(input_ids=ids, labels=labels).loss, own.loss)
-    trained = model.train()(input_ids=ids, labels=labels)
-    torch.testing.assert_close(trained.loss, own.loss + 0.5 * votes)
-    torch.testing.assert_close(trained.logits, own.logits, atol=1e-5, rtol=0)
+def test_the_trainer_adds_it_while_training_and_not_at_evaluation(workshop, tmp_path):
+    found = {}
+    for weight in (0.0, 1.0, 2.0):
+        trainer = trainer_for(workshop, tmp_path / str(weight), "lora.dropout=0", f"sft.vote_loss={weight}")
+        rows = trainer.data_collator([trainer.train_dataset[i] for i in range(3)])
+        losses = []
+        for mode in (True, False):
+            trainer.model.train(mode)
+            losses.append(trainer.compute_loss(trainer.model, dict(rows)).item())
+        found[weight] = losses
+    trained, evaluated = zip(*found.values(), strict=True)
+    assert evaluated == pytest.approx([evaluated[0]] * 3)
+    assert trained[0] == pytest.approx(evaluated[0])
+    votes = trained[1] - trained[0]
+    assert votes > 0.01
+    assert trained[2] - trained[0] == pytest.approx(2 * votes, rel=1e-3)
 
 
 def test_checkpointed_activations_are_refused(tokenizer):  # noqa: F811
