@@ -1,8 +1,9 @@
 """Teach the heads to vote for the paragraph they look at: our extension, off unless `sft.vote_loss` is set.
 
 The paper's fine-tuning leaves to chance what a head's query says of the summaries. Here every head is also asked, at
-each boundary, to give its vote to the summary of the paragraph on which attention falls most: the model's own full
-attention is the teacher, so neither a label nor a second forward is needed. Selection and decoding are unchanged.
+each boundary, to give its vote to the summary of the paragraph outside the window on which attention falls most: the
+model's own full attention is the teacher, so neither a label nor a second forward is needed. A boundary counts by the
+square of that attention, since most look at nothing in particular. Selection and decoding are unchanged.
 """
 
 from __future__ import annotations
@@ -87,7 +88,7 @@ class VoteLoss:
         return self.weight * self.loss(*seen)
 
     def loss(self, sight: Sight, input_ids: Tensor, labels: Tensor) -> Tensor:
-        """Mean surprise of the heads' votes at the paragraph looked at, weighed by the attention that falls on it."""
+        """Mean surprise of the heads' votes at the paragraphs looked at, weighed by the squared attention on them."""
         surprise = attention = sight.keys[0].new_zeros(())
         for index, (ids, known) in enumerate(zip(input_ids.tolist(), (labels != IGNORED).tolist(), strict=True)):
             prompt, end = known.index(True), len(known) - known[::-1].index(True)
@@ -133,7 +134,8 @@ class VoteLoss:
             bins = received.new_zeros(len(due), 2 * len(spans) + 3)
             labels = label_positions(edges, length).clamp(max=2 * len(spans) + 2)
             bins.scatter_add_(1, labels.expand(len(due), -1), received)
-            near = edges[:, : 2 * len(spans) : 2] > last[:, None] - self.policy.window
+            near = edges[:, 1 : 2 * len(spans) + 1 : 2] > last[:, None] - self.policy.window
             most = bins[:, 1 : 2 * len(spans) + 1 : 2].masked_fill(unwritten | near, 0).max(-1)
+            weights = most.values**2
         surprise = -votes.gather(1, most.indices[:, None])[:, 0]
-        return (most.values * surprise).sum(), most.values.sum()
+        return (weights * surprise).sum(), weights.sum()

@@ -34,11 +34,12 @@ class Watched(OracleZoom):
         grouped = view.queries.reshape(layers, rows, view.means.shape[2], -1, width)
         scores = grouped @ view.means.transpose(-1, -2) * view.scaling
         for row in range(rows):
-            far = view.candidates[row] & (view.starts[row] <= view.last[row] - WINDOW)
+            ends = [int((view.labels[row] <= 2 * n + 1).sum()) for n in range(view.candidates.shape[1])]
+            far = view.candidates[row] & (torch.tensor(ends) <= view.last[row] - WINDOW)
             if far.any():
                 known = scores[:, row, ..., : int(view.finished[row])].log_softmax(-1).mean((0, 1, 2))
                 most = torch.where(far, mass[row], 0).max(0)
-                self.seen.append((most.values, -known[most.indices]))
+                self.seen.append((most.values**2, -known[most.indices]))
         return super().refresh(view, votes)
 
 
@@ -74,7 +75,8 @@ def test_its_gradient_moves_votes_to_what_is_looked_at(tokenizer):  # noqa: F811
 def test_the_trainer_adds_it_while_training_and_not_at_evaluation(workshop, tmp_path):
     found = {}
     for weight in (0.0, 1.0, 2.0):
-        trainer = trainer_for(workshop, tmp_path / str(weight), "lora.dropout=0", f"sft.vote_loss={weight}")
+        settings = ("lora.dropout=0", f"sft.vote_loss={weight}", "generation.window=8")
+        trainer = trainer_for(workshop, tmp_path / str(weight), *settings)
         rows = trainer.data_collator([trainer.train_dataset[i] for i in range(3)])
         losses = []
         for mode in (True, False):
