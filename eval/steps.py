@@ -16,7 +16,7 @@ from omegaconf import DictConfig, OmegaConf
 from configs.cli import stage
 from data_gen.ledger import problems
 from eval.checkpoint import Checkpoint, find_checkpoint
-from eval.reporting.steps import ROWS, write_steps
+from eval.reporting.steps import ROWS, looking_heads, write_steps
 from eval.rows import read_rows
 from zoomr.runs import AppendLog, Run, progress
 
@@ -46,8 +46,10 @@ def main(cfg: DictConfig) -> None:
         with closing(run), AppendLog(run.dir / ROWS) as log:
             measure_missing(log, checkpoint, config)
             run.finish(counts={"methods": len(config["steps"]["methods"])}, outputs=[ROWS])
-    for path in write_steps(read_rows(run.dir / ROWS), Path(cfg.paths.results)):
+    rows = read_rows(run.dir / ROWS)
+    for path in write_steps(rows, Path(cfg.paths.results)):
         print(f"   {path}")
+    print(f"   heads that choose the needed summary in half of the look-ups: method.voters={looking_heads(rows)}")
 
 
 def measure_missing(log: AppendLog, checkpoint: Checkpoint, config: dict[str, Any]) -> None:

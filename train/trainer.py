@@ -1,11 +1,9 @@
-"""TRL's trainer with two things of our own: a learning rate for the delimiters' rows, and a loss beside its own."""
+"""TRL's trainer with a learning rate of its own for the two delimiters' rows."""
 
 from typing import Any
 
 import torch
 from trl import SFTTrainer
-
-from train.vote_loss import VoteLoss
 
 ROWS = "trainable_tokens_delta"  # in the names that PEFT gives them
 
@@ -21,13 +19,10 @@ class SummaryTrainer(SFTTrainer):
     ----------
     delimiter_rate : float
         Learning rate of the delimiters' rows, as a multiple of the others'.
-    vote_loss : VoteLoss or None
-        Installed on the model.
     """
 
-    def __init__(self, *args: Any, delimiter_rate: float, vote_loss: VoteLoss | None, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, delimiter_rate: float, **kwargs: Any) -> None:
         self.delimiter_rate = delimiter_rate
-        self.vote_loss = vote_loss
         super().__init__(*args, **kwargs)
 
     def create_optimizer(self, model: Any = None) -> torch.optim.Optimizer:
@@ -41,12 +36,3 @@ class SummaryTrainer(SFTTrainer):
                 group["params"] = [weight for weight in group["params"] if id(weight) not in rows]
                 optimizer.add_param_group(group | {"params": own, "lr": group["lr"] * self.delimiter_rate})
         return optimizer
-
-    def compute_loss(self, model: Any, inputs: Any, *args: Any, **kwargs: Any) -> Any:
-        """Add the votes' loss to a training forward's own."""
-        found = super().compute_loss(model, inputs, *args, **kwargs)
-        if self.vote_loss and model.training:
-            # The own loss is a share of all tokens of a step; this one is a mean over a batch.
-            votes = self.vote_loss.weighed() / self.args.gradient_accumulation_steps
-            return (found[0] + votes, *found[1:]) if isinstance(found, tuple) else found + votes
-        return found

@@ -36,6 +36,7 @@ def count_votes(
     scaling: float,
     weighted: bool = False,
     per_kv_head: bool = False,
+    voters: Tensor | None = None,
 ) -> Votes:
     """Let every head of every layer vote for the k summaries with the largest q . mean key.
 
@@ -55,6 +56,8 @@ def count_votes(
         A vote counts as the softmax weight of its score instead of 1.
     per_kv_head : bool
         One vote per KV head, by the largest score in its group of query heads.
+    voters : (L, Hq) bool or None
+        Query heads that vote; None: all.
 
     Returns
     -------
@@ -64,11 +67,15 @@ def count_votes(
     kv_heads, summaries = means.shape[2], means.shape[3]
     grouped = queries.float().reshape(layers, rows, kv_heads, query_heads // kv_heads, width)
     scores = grouped @ means.float().transpose(-1, -2)
+    allowed = candidates[None, :, None, None, :]
+    if voters is not None:
+        speaks = voters.reshape(layers, 1, kv_heads, -1, 1)
+        scores = scores.masked_fill(~speaks, float("-inf"))
+        allowed = allowed & (speaks.any(dim=3, keepdim=True) if per_kv_head else speaks)
     if per_kv_head:
         scores = scores.amax(dim=3, keepdim=True)
-    allowed = candidates[None, :, None, None, :]
     scores = scores.masked_fill(~allowed, float("-inf"))
-    weights = torch.nan_to_num(torch.softmax(scores.double() * scaling, dim=-1))  # a row without candidates is all -inf
+    weights = torch.nan_to_num(torch.softmax(scores.double() * scaling, dim=-1))  # without candidates all are -inf
     chosen = scores.topk(min(k, summaries), dim=-1).indices
     ballots = torch.zeros_like(weights).scatter_(-1, chosen, 1.0) * allowed
     counts = ballots * weights if weighted else ballots

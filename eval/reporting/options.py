@@ -1,5 +1,6 @@
 """ZoomR with one setting changed: what the paper leaves open, and the window, beside ZoomR as in table 1."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +10,11 @@ from eval.reporting.cells import ScoredCell
 from eval.reporting.claims import groups
 from eval.reporting.origins import link
 from eval.reporting.sections import Section, not_run
-from eval.reporting.table1 import BENCHMARKS, accuracy_text, markdown, points
+from eval.reporting.table1 import BENCHMARKS, NAMES, accuracy_text, markdown, points
 from eval.statistics import paired_difference
 from zoomr.runs import write_atomic
 
+CONTROLS = ("random_zoom", "recency_zoom", "sumr")
 TITLE = "What the paper leaves open, and the window"
 
 
@@ -40,12 +42,13 @@ def section(cells: list[ScoredCell], reference: dict[str, Any], results: Path) -
         if plain is not None:
             head = {"benchmark": BENCHMARKS.get(benchmark, benchmark), "model": model}
             others = [(changed, cell) for changed, cell in zoomed if changed.keys() - {"c", "k"}]
-            rows += [head | row(changed, cell, plain) for changed, cell in others]
+            controls = [cell for cell in here if cell.method in CONTROLS and not changes(cell, reference)]
+            rows += [head | row(changed, cell, plain, controls) for changed, cell in others]
     if not rows:
         return not_run("options", TITLE, "python -m eval.generate -m sweep=ambiguities")
     note = (
         f"ZoomR with c = {KNEE[0]} and k = {KNEE[1]} where nothing else is said; minus ZoomR as in table 1, in points, "
-        "paired over problems."
+        "paired over problems; so are the differences from the controls."
     )
     write_atomic(results / "options.md", f"# {TITLE}\n\n{note}\n\n{markdown(rows)}")
     return Section("options", TITLE, html.paragraph(note, "soft") + html.table(rows))
@@ -56,7 +59,7 @@ def changes(cell: ScoredCell, reference: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in cell.policy.items() if key in reference and value != reference[key]}
 
 
-def row(changed: dict[str, Any], cell: ScoredCell, plain: ScoredCell) -> dict[str, Any]:
+def row(changed: dict[str, Any], cell: ScoredCell, plain: ScoredCell, controls: Sequence[ScoredCell]) -> dict[str, Any]:
     """One line of the table."""
     meters, others = cell.summary["meters"], plain.summary["meters"]
     share = meters["active_tokens_peak"] / others["active_tokens_peak"]
@@ -67,4 +70,5 @@ def row(changed: dict[str, Any], cell: ScoredCell, plain: ScoredCell) -> dict[st
         "minus ZoomR": points(paired_difference(cell.accuracy, plain.accuracy)),
         "active, peak": f"{meters['active_tokens_peak']:.0f}",
         "relative": f"{100 * (share - 1):+.0f}%",
-    }
+        "saving": f"{meters['kv_saving']:.2f}x",
+    } | {f"minus {NAMES[other.method]}": points(paired_difference(cell.accuracy, other.accuracy)) for other in controls}

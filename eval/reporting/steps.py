@@ -55,7 +55,13 @@ def steps_table(rows: Sequence[Row]) -> list[Row]:
 def display_name(method: str) -> str:
     """A method of configs/steps.yaml for people: its name and what is said after it."""
     name, _, rest = method.partition(" ")
-    return NAMES.get(name, name) + (f", {rest}" if rest else "")
+    return NAMES.get(name, name.replace("_", " ")) + (f", {rest}" if rest else "")
+
+
+def looking_heads(rows: Sequence[Row]) -> list[list[int]]:
+    """Layer and query head of those whose first choice is the needed summary in at least half of the look-ups."""
+    hits: list[list[float]] = next((row["head_hits"] for row in rows if row["head_hits"]), [])
+    return [[layer, head] for layer, shares in enumerate(hits) for head, hit in enumerate(shares) if hit >= 0.5]
 
 
 def share(values: Sequence[float]) -> str:

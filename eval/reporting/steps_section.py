@@ -5,7 +5,7 @@ from pathlib import Path
 from eval.reporting import html
 from eval.reporting.origins import Origin, latest_run, of_manifest
 from eval.reporting.sections import Section, not_run
-from eval.reporting.steps import ROWS, steps_table, write_steps
+from eval.reporting.steps import ROWS, looking_heads, steps_table, write_steps
 from eval.rows import read_rows
 from zoomr.runs import read_manifest
 
@@ -38,7 +38,10 @@ def section(measured: Path, results: Path) -> tuple[Section, list[Origin]]:
     origin = of_manifest(TITLE, f"run-{directory.name}", read_manifest(directory))
     rows = read_rows(directory / ROWS)
     _, drawing, _ = write_steps(rows, results)
-    caption = "Left: look-ups right, 95% bootstrap interval over problems. Right: the heads' first choices."
+    caption = (
+        "Left: look-ups right, 95% bootstrap interval over problems. Right: the heads' first choices. In half of the "
+        f"look-ups or more they are right for (layer, query head) {looking_heads(rows)}: method.voters."
+    )
     table = [row | {"method": html.Link(row["method"], origin.anchor)} for row in steps_table(rows)]
     body = html.paragraph(NOTE, "soft") + html.figure(drawing, caption) + html.table(table)
     return Section(ANCHOR, TITLE, body), [origin]

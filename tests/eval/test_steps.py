@@ -8,7 +8,7 @@ from hydra.utils import instantiate
 from data_gen.ledger import draw
 from data_gen.ledger.solution import solution
 from eval.head_hits import HeadHits
-from eval.reporting.steps import display_name, steps_table
+from eval.reporting.steps import display_name, looking_heads, steps_table
 from eval.steps import Found, run_policy
 from zoomr import load
 
@@ -65,3 +65,9 @@ def test_the_full_cache_has_no_hits_to_count_and_the_table_says_nothing_of_them(
 def test_methods_of_ones_own_keep_their_names():
     assert display_name("zoomr c=3") == "ZoomR, c=3"
     assert display_name("mine k=1") == "mine, k=1"
+
+
+def test_heads_that_find_it_in_half_of_the_look_ups_are_named():
+    rows = [{"head_hits": None}, {"head_hits": [[0.1, 0.5], [0.49, 0.9]]}]
+    assert looking_heads(rows) == [[0, 1], [1, 1]]
+    assert looking_heads(rows[:1]) == []

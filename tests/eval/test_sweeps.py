@@ -50,11 +50,12 @@ def test_h07_the_sweep_covers_every_pair_once_with_its_controls():
     assert set(found) == expected
 
 
-def test_every_option_is_a_cell_of_its_own():
+def test_every_option_that_the_paper_leaves_open_is_a_cell_of_its_own():
     with initialize_config_dir(str(ROOT / "configs"), version_base="1.3"):
         cfg = compose("eval")
     found = cells([{"sweep": "ambiguities"}], cfg, "micro")
-    assert len(found) == len(jobs("ambiguities")) == len(list((ROOT / "configs" / "option").glob("*.yaml")))
+    options = {path.stem for path in (ROOT / "configs" / "option").glob("*.yaml")} - {"looking_heads"}  # is ours
+    assert len(found) == len(jobs("ambiguities")) == len(options)
 
 
 def test_the_method_that_sets_the_budget_comes_first():

@@ -45,7 +45,9 @@ def segments(tokens, prompt, begin, end):
     return found
 
 
-def zoom_votes(model, tokens, rows, found, k, allowed=None, weighted=False, per_kv_head=False, outer=False):
+def zoom_votes(
+    model, tokens, rows, found, k, allowed=None, weighted=False, per_kv_head=False, outer=False, voters=None
+):
     """Votes and summed softmax for each finished summary, by the last token's queries."""
     forward(model, tokens, rows)
     allowed = [True] * len(found) if allowed is None else allowed
@@ -55,6 +57,9 @@ def zoom_votes(model, tokens, rows, found, k, allowed=None, weighted=False, per_
         groups = query.shape[0] // key.shape[0]
         ballots = []
         for head in range(query.shape[0]):
+            if voters is not None and (layer, head) not in voters:
+                ballots.append(None)
+                continue
             scores = []
             for i, (_, summary) in enumerate(found):
                 inner = summary if outer else summary[1:-1]
@@ -62,11 +67,9 @@ def zoom_votes(model, tokens, rows, found, k, allowed=None, weighted=False, per_
                 scores.append(float(query[head, -1] @ mean) if allowed[i] else float("-inf"))
             ballots.append(scores)
         if per_kv_head:
-            ballots = [
-                [max(ballots[head][i] for head in range(first, first + groups)) for i in range(len(found))]
-                for first in range(0, query.shape[0], groups)
-            ]
-        for scores in ballots:
+            shared = [list(filter(None, ballots[first : first + groups])) for first in range(0, len(ballots), groups)]
+            ballots = [[max(scores) for scores in zip(*own, strict=True)] for own in shared]
+        for scores in filter(None, ballots):
             soft = torch.softmax(torch.tensor(scores, dtype=torch.float64) * query.shape[-1] ** -0.5, 0).nan_to_num()
             for i in sorted(range(len(found)), key=lambda i: -scores[i])[:k]:
                 votes[i] += (float(soft[i]) if weighted else 1) * allowed[i]
@@ -96,7 +99,7 @@ def zoomr(model, prompt, continuation, boundaries, begin, end, policy):
         outside = [paragraph[0] <= t - policy.window for paragraph, _ in found]
         if found and (due or policy.vote_span):
             allowed = outside if policy.exclude_covered else None
-            options = policy.weighted, policy.per_kv_head, policy.with_delimiters
+            options = policy.weighted, policy.per_kv_head, policy.with_delimiters, policy.voters
             cast = zoom_votes(model, tokens, rows, found, policy.k, allowed, *options)
             for i in range(len(found)):
                 votes, mass = tally.get(i, (0.0, 0.0))

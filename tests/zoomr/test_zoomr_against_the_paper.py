@@ -20,6 +20,8 @@ SETTINGS = {
     "weighted": {"window": 9, "weighted": True},
     "per_kv_head": {"window": 9, "k": 1, "per_kv_head": True},
     "with_delimiters": {"window": 9, "k": 1, "with_delimiters": True},
+    "voters": {"window": 9, "voters": ((0, 1), (1, 0), (1, 3))},
+    "voters_per_kv_head": {"window": 9, "voters": ((1, 1), (1, 2)), "per_kv_head": True},
 }
 
 
@@ -55,3 +57,21 @@ def test_a_refresh_is_forced_when_no_boundary_comes(tokenizer, model):
     assert [entry.position for entry in trace] == list(range(6 + 8, 6 + len(STORY) - 1, 9))
     assert all(entry.forced for entry in trace)
     assert result.stats.forced_refreshes == result.stats.refreshes == len(trace)
+
+
+def test_that_all_heads_vote_is_the_default(tokenizer, model):
+    layers, heads = model.config.num_hidden_layers, model.config.num_attention_heads
+    everyone = tuple((layer, head) for layer in range(layers) for head in range(heads))
+    found = [check(tokenizer, model, ZoomR(window=9, voters=voters))[0] for voters in (None, everyone)]
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("voters", [((0, 99),), ((9, 0),), ((0, -1),)], ids=str)
+def test_a_head_that_the_model_lacks_is_named(tokenizer, model, voters):
+    with pytest.raises(ValueError, match=r"voters: no head \(\d, -?\d+\) in \d layers of \d query heads"):
+        teacher_forced(model, tokenizer, [PROMPT], [STORY], policy=ZoomR(window=9, voters=voters))
+
+
+def test_no_voters_are_refused(tokenizer, model):
+    with pytest.raises(ValueError, match="voters: none"):
+        teacher_forced(model, tokenizer, [PROMPT], [STORY], policy=ZoomR(window=9, voters=()))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+import torch
 from torch import Tensor
 
 from zoomr.policies.base import Needs, RefreshView, Selection
@@ -34,6 +36,8 @@ class ZoomR(Windowed):
         Mean keys of unrotated keys, rotated for the middle of the summary.
     with_delimiters : bool
         Mean keys over the summary and its delimiters.
+    voters : tuple of (layer, query head), or None
+        The heads that vote; None: all (paper). Ours: few heads look anything up, and the others vote in blocks.
     """
 
     c: int = 2
@@ -44,6 +48,7 @@ class ZoomR(Windowed):
     per_kv_head: bool = False
     pre_rope: bool = False
     with_delimiters: bool = False
+    voters: tuple[tuple[int, int], ...] | None = None
 
     needs: ClassVar[Needs] = Needs.QUERIES | Needs.SUMMARIES
 
@@ -53,7 +58,11 @@ class ZoomR(Windowed):
         candidates = view.candidates
         if self.exclude_covered:
             candidates = candidates & (view.starts <= view.last[:, None] - self.window)
-        return count_votes(view.queries, view.means, candidates, self.k, view.scaling, self.weighted, self.per_kv_head)
+        layers, _, heads, _ = view.queries.shape
+        voters = None if self.voters is None else among(self.voters, layers, heads).to(view.queries.device)
+        return count_votes(
+            view.queries, view.means, candidates, self.k, view.scaling, self.weighted, self.per_kv_head, voters
+        )
 
     def refresh(self, view: RefreshView, votes: Votes | None) -> Selection:
         """See `Recalling.refresh`."""
@@ -65,3 +74,21 @@ class ZoomR(Windowed):
     def consensus(self, view: RefreshView, votes: Votes) -> Tensor:
         """The segments to zoom into, (R, N) bool: those of most votes."""
         return top_segments(votes.counts, votes.mass, votes.counts > 0, self.c)
+
+
+def among(voters: Sequence[Sequence[int]], layers: int, heads: int) -> Tensor:
+    """The heads that vote, (L, Hq) bool.
+
+    Raises
+    ------
+    ValueError
+        If there are none, or the model lacks one.
+    """
+    chosen = torch.zeros(layers, heads, dtype=torch.bool)
+    for layer, head in voters:
+        if not (0 <= layer < layers and 0 <= head < heads):
+            raise ValueError(f"voters: no head ({layer}, {head}) in {layers} layers of {heads} query heads.")
+        chosen[layer, head] = True
+    if not chosen.any():
+        raise ValueError("voters: none.")
+    return chosen
