@@ -153,8 +153,8 @@ def verdict(cells: list[dict[str, str]]) -> list[str]:
         f"{accuracy['full', None, False]:.1f}. When all heads vote, as in the paper, {accuracy[all_vote]:.1f} are "
         f"right (random zoom {accuracy[random]:.1f}, zoom into the latest {accuracy[recency]:.1f}, summaries "
         f"alone {accuracy['sumr', None, False]:.1f}, {method_name(rival)} {evicting[rival]:.1f}): few heads look "
-        "anything up, and the others vote in blocks for something else. When only the heads vote that look something up "
-        f"(`option=looking_heads`, four of sixteen, found on validation problems by `python -m eval.steps`), "
+        "anything up, and the others vote in blocks for something else. When only the heads vote that look something "
+        f"up (`option=looking_heads`, four of sixteen, found on validation problems by `python -m eval.steps`), "
         f"{accuracy[few_vote]:.1f} are right at {saving[few_vote]:.2f} times fewer; model and training are the same.",
         "Every ordering of the paper as a question to these data, with paired intervals: "
         "[results/micro/table1.md](results/micro/table1.md); what the paper leaves open: "
