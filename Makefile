@@ -59,7 +59,7 @@ eval: env ## generate with every method, then score
 fidelity: env ## what each method does to the predictions on given traces
 	$(call STAGE,eval.fidelity) $(if $(GRID),-m grid=$(GRIDS))
 
-# Everything that results/micro tells of: make study ARGS=benchmark.count=500
+# Everything that results/micro and micro_zoomed tell of: make study ARGS=benchmark.count=500
 study: data train ## the micro world at length: c, k, window, who votes, what the paper leaves open
 	$(MAKE) eval
 	$(call STAGE,eval.generate) -m method=zoomr,random_zoom,recency_zoom method.c=1,3,4
@@ -70,6 +70,7 @@ study: data train ## the micro world at length: c, k, window, who votes, what th
 	$(call STAGE,eval.score)
 	$(call STAGE,eval.profile) profile.lengths=[512,1024,2048] profile.batches=[1,8]
 	$(MAKE) steps report
+	$(MAKE) reproduce PRESET=micro_zoomed
 
 steps: env ## which look-ups each method gets right, on ledgers
 	$(call STAGE,eval.steps)

@@ -6,6 +6,8 @@ from typing import Any
 
 import torch
 from datasets import Dataset, load_from_disk
+from hydra.utils import instantiate
+from peft import PeftModel
 from transformers import PreTrainedTokenizerBase, PrinterCallback, ProgressCallback, set_seed
 from trl import SFTConfig, SFTTrainer
 
@@ -18,6 +20,7 @@ from train.ranks import from_first, rank, world_size
 from train.rehearsal import Rehearsal
 from train.tracking import Tracking
 from train.trainer import SummaryTrainer
+from train.under_policy import UnderPolicy
 from train.watch import Watch
 from zoomr.loading import load
 from zoomr.runs import UserError, read_manifest
@@ -54,6 +57,7 @@ def fit(config: dict[str, Any], data: Path, directory: Path) -> dict[str, Any]:
     model, tokenizer = base_model(config)
     facts = check_rows(train, tokenizer, sft["max_length"])
     adapted = adapt(model, tokenizer, Lora(**config["lora"]))
+    learn_under(adapted, tokenizer, sft["policy"], sft["policy_share"])
     checkpoint = from_first(last_checkpoint(directory / "checkpoints") if rank() == 0 else None)
     batches = RightPadding()
     trainer = make_trainer(
@@ -91,6 +95,15 @@ def base_model(config: dict[str, Any]) -> tuple[Any, PreTrainedTokenizerBase]:
         device="cpu",
         attn_implementation=settings["attn_implementation"],
     )
+
+
+def learn_under(
+    model: PeftModel, tokenizer: PreTrainedTokenizerBase, policy: dict[str, Any] | None, share: float
+) -> None:
+    """Let a share of the rows see what a policy of configs/method would leave of the cache; None: all see all."""
+    if policy:
+        settings = {key: value for key, value in policy.items() if key != "name"}
+        UnderPolicy(instantiate(settings), tokenizer, share).install(model.get_base_model())
 
 
 def make_trainer(

@@ -41,5 +41,6 @@ def draw_variants(groups: Mapping[str, Sequence[dict[str, Any]]], method: str, s
     axis.axvline(0, color="#666666", linewidth=0.8)
     axis.set_yticks(range(len(shown)), [name.replace("_", " ") for name in shown])
     axis.invert_yaxis()
+    axis.locator_params(axis="x", nbins=5)
     axis.set_xlabel("added NLL minus the defaults' (nats a token)")
     return save(figure, stem)

@@ -14,7 +14,7 @@ from tests.train.conftest import Workshop, make_rows
 from tests.train.tiny import CHATML, make_tokenizer
 from train.checkpoints import last_checkpoint, step_of
 from train.collate import RightPadding
-from train.fit import fit, make_trainer
+from train.fit import fit, learn_under, make_trainer
 from train.lora import Lora, adapt
 from train.tracking import read_figures
 from zoomr.loading import DELIMITERS, load, load_tokenizer
@@ -38,6 +38,7 @@ def trainer_for(workshop, directory, *overrides):
         for name, parameter in adapted.named_parameters():
             if "lora_B" in name:
                 parameter.normal_(std=0.1)
+    learn_under(adapted, tokenizer, config["sft"]["policy"], config["sft"]["policy_share"])
     train, validation = (load_from_disk(str(workshop.data / split)) for split in ("train", "validation"))
     return make_trainer(adapted, tokenizer, train, validation, RightPadding(), config, directory)
 
