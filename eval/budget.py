@@ -18,7 +18,7 @@ class Reference:
     method : str
         Its method.
     policy : dict
-        Settings that its policy must have.
+        Settings that its policy must have, where it has these at all: an older cell may lack a newer one.
     statistic : str
         ``peak`` or ``mean`` active tokens of a sample; the budget is the mean over problems (paper.md 3.24).
     checkpoint : str or None
@@ -62,7 +62,7 @@ def matched_budget(generated: Path, settings: dict[str, Any], reference: Referen
             manifest["ended"]
             and theirs["shard"] is None
             and theirs["method"]["name"] == reference.method
-            and reference.policy.items() <= theirs["method"]["policy"].items()
+            and all(theirs["method"]["policy"].get(key, value) == value for key, value in reference.policy.items())
             and (theirs["model"]["name"], theirs["model"]["checkpoint"]) == model
             and all(theirs[key] == settings[key] for key in SHARED)
         ):
