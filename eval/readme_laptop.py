@@ -94,14 +94,12 @@ def price(methods: list[Cell], variants: list[Cell]) -> str:
     apart = [cell for cell in variants if cell["minus_zoomr"] and not includes_zero(cell)]
     default = next(cell for cell in variants if cell["method"] == "zoomr")
     narrow, wide = by_method(methods)["zoomr"][-2:]
-    told = [
-        f"{cell['method'].replace('_', ' ')}, with {difference(cell, default):+.0f} active tokens" for cell in apart
-    ]
+    names = (f"{cell['method'].replace('_', ' ')} ({difference(cell, default):+.0f} active tokens)" for cell in apart)
+    changed = 1000 * (float(wide["delta_nll"]) - float(narrow["delta_nll"]))
     return (
-        f"Told apart from the defaults: {'; '.join(told) or 'none'}. For comparison, {wide['budget']} instead of "
-        f"{narrow['budget'].removeprefix('window ')} takes {difference(wide, narrow):+.0f} active tokens and changes the "
-        f"added NLL by {1000 * (float(wide['delta_nll']) - float(narrow['delta_nll'])):+.1f}, so that the defaults, which "
-        "follow the paper's words, lose nothing that a window does not give."
+        f"Told apart from the defaults: {'; '.join(names) or 'none'}. For comparison, {wide['budget']} instead of "
+        f"{narrow['budget'].removeprefix('window ')} changes the added NLL by {changed:+.1f} for "
+        f"{difference(wide, narrow):+.0f} active tokens. The defaults keep to the paper's words."
     )
 
 
