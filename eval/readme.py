@@ -157,8 +157,8 @@ def verdict(cells: list[dict[str, str]], masked: list[dict[str, str]]) -> list[s
         f"eval.steps`), {accuracy[few_vote]:.1f} are right at {saving[few_vote]:.2f} times fewer; model and training "
         "are the same.",
         f"Told which paragraph each step needs, a zoom of ZoomR's size answers {accuracy[told]:.1f} where the full "
-        f"cache answers {accuracy['full', None, False]:.1f}, since this model was trained with no paragraph ever missing. "
-        "Trained on half of the rows under what an oracle zoom leaves of the cache (`make reproduce "
+        f"cache answers {accuracy['full', None, False]:.1f}, since this model was trained with no paragraph ever "
+        "missing. Trained on half of the rows under what an oracle zoom leaves of the cache (`make reproduce "
         "PRESET=micro_zoomed`, ours, off by default, [train/under_policy.py](train/under_policy.py)), it answers "
         f"{trained[told]:.1f} when told, and {trained['full', None, False]:.1f} with its full cache "
         f"({masked[0]['n_problems']} problems, [results/micro_zoomed/cells.csv](results/micro_zoomed/cells.csv)).",
