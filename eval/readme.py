@@ -94,11 +94,11 @@ def micro_table(cells: list[dict[str, str]], masked: list[dict[str, str]]) -> li
         "## What `make reproduce` shows",
         "",
         *wrapped(
-            f"The micro preset: {count} ledgers of {ledger_lengths()} lines, greedy, a fine-tuned model of under a million "
-            "parameters, two CPU cores (`make reproduce` asks fewer and lets all heads vote; "
-            f"`make study ARGS=benchmark.count={count}` asks as many). Baselines have the KV budget that ZoomR used (mean "
-            "over problems of the peak). Accuracy in per cent with a bootstrap 95% interval over problems; active tokens "
-            "are what a step attends to."
+            f"The micro preset: {count} ledgers of {ledger_lengths()} lines, greedy, a fine-tuned model of under a "
+            "million parameters, two CPU cores (`make reproduce` asks fewer and lets all heads vote; "
+            f"`make study ARGS=benchmark.count={count}` asks as many). Baselines have the KV budget that ZoomR used "
+            "(mean over problems of the peak). Accuracy in per cent with a bootstrap 95% interval over problems; "
+            "active tokens are what a step attends to."
         ),
         "",
         "| method | accuracy | active tokens, peak | mean | saving at the end | tokens seen |",
