@@ -69,12 +69,10 @@ def count_votes(
     scores = grouped @ means.float().transpose(-1, -2)
     allowed = candidates[None, :, None, None, :]
     if voters is not None:
-        speaks = voters.reshape(layers, 1, kv_heads, -1, 1)
-        scores = scores.masked_fill(~speaks, float("-inf"))
-        allowed = allowed & (speaks.any(dim=3, keepdim=True) if per_kv_head else speaks)
-    if per_kv_head:
-        scores = scores.amax(dim=3, keepdim=True)
+        allowed = allowed & voters.reshape(layers, 1, kv_heads, -1, 1)
     scores = scores.masked_fill(~allowed, float("-inf"))
+    if per_kv_head:
+        scores, allowed = scores.amax(dim=3, keepdim=True), allowed.any(dim=3, keepdim=True)
     weights = torch.nan_to_num(torch.softmax(scores.double() * scaling, dim=-1))  # without candidates all are -inf
     chosen = scores.topk(min(k, summaries), dim=-1).indices
     ballots = torch.zeros_like(weights).scatter_(-1, chosen, 1.0) * allowed
