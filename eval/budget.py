@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from eval.cells import has_settings
 from zoomr.runs import UserError, read_manifest
 
 SHARED = ("benchmark", "generation", "prompt", "seed", "limit")
@@ -18,7 +19,7 @@ class Reference:
     method : str
         Its method.
     policy : dict
-        Settings that its policy must have, where it has these at all: an older cell may lack a newer one.
+        Settings that its policy must have, where it has these at all.
     statistic : str
         ``peak`` or ``mean`` active tokens of a sample; the budget is the mean over problems (paper.md 3.24).
     checkpoint : str or None
@@ -62,7 +63,7 @@ def matched_budget(generated: Path, settings: dict[str, Any], reference: Referen
             manifest["ended"]
             and theirs["shard"] is None
             and theirs["method"]["name"] == reference.method
-            and all(theirs["method"]["policy"].get(key, value) == value for key, value in reference.policy.items())
+            and has_settings(theirs["method"]["policy"], reference.policy)
             and (theirs["model"]["name"], theirs["model"]["checkpoint"]) == model
             and all(theirs[key] == settings[key] for key in SHARED)
         ):

@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +25,11 @@ class Request:
     def id(self) -> str:
         """Key of the sample in its cell."""
         return f"{self.problem.id}#{self.sample}"
+
+
+def has_settings(policy: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
+    """Whether a cell's policy has the wanted settings where it has these at all: an older cell lacks a newer one."""
+    return all(policy.get(key, value) == value for key, value in wanted.items())
 
 
 def sample_seed(seed: int, problem: str, sample: int) -> int:

@@ -1,6 +1,5 @@
 """Write the results block of README.md from results/: python -m eval.readme"""
 
-import csv
 import json
 from functools import cache
 from pathlib import Path
@@ -8,7 +7,9 @@ from typing import Any
 
 import yaml
 
+from eval.cells import has_settings
 from eval.readme_laptop import laptop_section, wrapped
+from eval.reporting.csv_table import read_csv
 from eval.reporting.table1 import BENCHMARKS, NAMES, method_name
 from zoomr.runs import UserError, write_atomic
 
@@ -46,8 +47,7 @@ def results_block(results: Path) -> str:
 
 def cells_of(results: Path) -> list[dict[str, str]]:
     """The cells of a preset that the README tells of."""
-    with open(results / "cells.csv", newline="") as file:
-        return [cell for cell in csv.DictReader(file) if belongs(cell)]
+    return [cell for cell in read_csv(results / "cells.csv") if belongs(cell)]
 
 
 def belongs(cell: dict[str, str]) -> bool:
@@ -56,8 +56,7 @@ def belongs(cell: dict[str, str]) -> bool:
     settings = dict(reference())
     if method["name"] == "zoomr":
         del settings["c"], settings["voters"]
-    plain = all(method["policy"].get(key, value) == value for key, value in settings.items())
-    return cell["checkpoint"] == "export" and plain
+    return cell["checkpoint"] == "export" and has_settings(method["policy"], settings)
 
 
 @cache
@@ -113,7 +112,7 @@ def micro_table(cells: list[dict[str, str]], masked: list[dict[str, str]]) -> li
             f"| {name_of(cell)} | {accuracy:.1f} [{low:.1f}, {high:.1f}] | {peak:.0f} | {mean:.0f} | "
             f"{float(cell['kv_saving_mean']):.2f}x | {seen:.0f} |"
         )
-    return [*lines, "", *verdict(cells, masked)]
+    return [*lines, *verdict(cells, masked)]
 
 
 def ledger_lengths() -> str:
@@ -135,21 +134,15 @@ def name_of(cell: dict[str, str]) -> str:
 
 
 def verdict(cells: list[dict[str, str]], masked: list[dict[str, str]]) -> list[str]:
-    """What the cells show, and where to read on."""
+    """What the cells show, and where to read on: paragraphs, an empty line before each."""
     accuracy = {method_of(cell): 100 * float(cell["accuracy"]) for cell in cells}
     saving = {method_of(cell): float(cell["kv_saving_mean"]) for cell in cells}
     evicting = {name: share for (name, *_), share in accuracy.items() if name.startswith(("streaming_llm", "h2o"))}
     rival = max(evicting, key=lambda name: evicting[name])
-    told, all_vote, few_vote, random, recency = (
-        (name, DEFAULT_C, few)
-        for name, few in (
-            ("given_zoom", False),
-            ("zoomr", False),
-            ("zoomr", True),
-            ("random_zoom", False),
-            ("recency_zoom", False),
-        )
+    told, all_vote, random, recency = (
+        (name, DEFAULT_C, False) for name in ("given_zoom", "zoomr", "random_zoom", "recency_zoom")
     )
+    few_vote = "zoomr", DEFAULT_C, True
     trained = {method_of(cell): 100 * float(cell["accuracy"]) for cell in masked}
     paragraphs = (
         f"When all heads vote, as in the paper, {accuracy[all_vote]:.1f} per cent are right at {saving[all_vote]:.2f} "
@@ -171,7 +164,7 @@ def verdict(cells: list[dict[str, str]], masked: list[dict[str, str]]) -> list[s
         "[results/micro/steps.csv](results/micro/steps.csv). Commit and settings of every row: "
         "[results/micro/cells.csv](results/micro/cells.csv).",
     )
-    return "\n\n".join("\n".join(wrapped(paragraph)) for paragraph in paragraphs).split("\n")
+    return [line for paragraph in paragraphs for line in ("", *wrapped(paragraph))]
 
 
 def speed_table(bench: dict[str, Any]) -> list[str]:

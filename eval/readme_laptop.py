@@ -1,13 +1,12 @@
 """What the README tells of the laptop preset: fidelity to the full cache, and what the paper leaves open."""
 
-import csv
 import textwrap
 from pathlib import Path
-from typing import Any
 
+from eval.reporting.csv_table import read_csv
 from eval.reporting.table1 import method_name
 
-Cell = dict[str, Any]
+Cell = dict[str, str]
 
 COMMAND = "make reproduce PRESET=laptop DATA=dir BUDGET=100m"
 PROVES = (
@@ -33,7 +32,7 @@ def laptop_section(results: Path) -> list[str]:
     list of str
         The section with its heading.
     """
-    methods, variants = (read(results / f"{name}.csv") for name in ("fidelity", "ambiguities"))
+    methods, variants = (read_csv(results / f"{name}.csv") for name in ("fidelity", "ambiguities"))
     budgets = list(dict.fromkeys(cell["budget"] for cell in methods if cell["method"] == "zoomr"))
     text = (
         f"`{COMMAND}`: SmolLM2-135M-Instruct (weights dequantised from Q4_1), fine-tuned on its own summaries; "
@@ -139,12 +138,6 @@ def thousandths(cell: Cell, mean: str, low: str, high: str) -> str:
     """A figure of a cell with its interval, times 1,000."""
     middle, below, above = (1000 * float(cell[key]) for key in (mean, low, high))
     return f"{middle:+.1f} [{below:+.1f}, {above:+.1f}]"
-
-
-def read(path: Path) -> list[Cell]:
-    """Rows of a table."""
-    with open(path, newline="") as file:
-        return list(csv.DictReader(file))
 
 
 def wrapped(text: str) -> list[str]:

@@ -7,7 +7,7 @@ import yaml
 from omegaconf import DictConfig, OmegaConf
 
 from configs.cli import stage
-from eval.cells import generation_settings
+from eval.cells import generation_settings, has_settings
 from eval.reporting import (
     ablation,
     active_set,
@@ -102,7 +102,7 @@ def build(cfg: DictConfig) -> None:
 
 def default_settings(cells: list[ScoredCell], compare: Any) -> list[ScoredCell]:
     """Cells whose policy has the settings of the comparison, where it has these settings at all."""
-    return [cell for cell in cells if all(cell.policy.get(key, value) == value for key, value in compare.items())]
+    return [cell for cell in cells if has_settings(cell.policy, compare)]
 
 
 def describe(generation: dict[str, Any], cells: list[ScoredCell]) -> str:

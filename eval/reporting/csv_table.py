@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+from pathlib import Path
 from typing import Any
 
 from eval.reporting.cells import ScoredCell
@@ -56,3 +57,9 @@ def to_csv(rows: list[dict[str, Any]]) -> str:
     writer.writeheader()
     writer.writerows(rows)
     return text.getvalue()
+
+
+def read_csv(path: Path) -> list[dict[str, str]]:
+    """Rows of a table that `to_csv` wrote."""
+    with open(path, newline="") as file:
+        return list(csv.DictReader(file))
