@@ -92,23 +92,24 @@ class UnderPolicy:
         """Add to a training forward of `input_ids` and `labels` (B, T) what each token attends to."""
         if not model.training or "zoomr" in kwargs:
             return None
+        ids, labels = kwargs["input_ids"], kwargs["labels"]
+        drawn = (torch.rand(len(ids)) < self.share).nonzero()[:, 0].tolist()
+        if not drawn:
+            return None
         sight = _Sight()
         with torch.no_grad():
-            model(input_ids=kwargs["input_ids"], use_cache=False, zoomr=sight)
-        ids, labels = kwargs["input_ids"].tolist(), kwargs["labels"]
+            model(input_ids=ids[drawn], use_cache=False, zoomr=sight)
         prompts = (labels != IGNORED).int().argmax(dim=1).tolist()
-        learns = torch.rand(len(ids)) < self.share
-        visible = [
-            self.visible(sight, row, ids[row], prompts[row]) if learns[row] else all_before(sight.keys[0])
-            for row in range(len(ids))
-        ]
-        return args, kwargs | {"zoomr": _Chosen(torch.stack(visible))}
+        visible = all_before(ids.shape[1], ids.device).repeat(len(ids), 1, 1)
+        for index, row in enumerate(drawn):
+            visible[row] = self.visible(sight, index, ids[row].tolist(), prompts[row])
+        return args, kwargs | {"zoomr": _Chosen(visible)}
 
     def visible(self, sight: _Sight, index: int, ids: list[int], prompt: int) -> Tensor:
         """What each token of a row attends to, (T, T) bool: all before it until the first refresh."""
         row, due = self._follow(ids, prompt)
         length, device = len(ids), sight.keys[0].device
-        seen = all_before(sight.keys[0])
+        seen = all_before(length, device)
         if not due:
             return seen
         last = torch.tensor([position for position, _ in due], device=device)
@@ -178,7 +179,6 @@ class UnderPolicy:
         return torch.stack(means, dim=2) if means else keys[:, :, :0]
 
 
-def all_before(keys: Tensor) -> Tensor:
-    """What tokens attend to that see everything, (T, T) bool, for keys (B, H, T, d)."""
-    length = keys.shape[2]
-    return torch.ones(length, length, dtype=torch.bool, device=keys.device).tril()
+def all_before(length: int, device: torch.device) -> Tensor:
+    """What tokens attend to that see everything, (T, T) bool."""
+    return torch.ones(length, length, dtype=torch.bool, device=device).tril()
