@@ -20,7 +20,7 @@ export MALLOC_MMAP_THRESHOLD_ = 4294967296
 export MALLOC_TRIM_THRESHOLD_ = 17179869184
 export TOKENIZERS_PARALLELISM = false
 
-.PHONY: help env reproduce data train eval fidelity study steps report plan bench test lint clean
+.PHONY: help env reproduce data train eval fidelity study finetuned steps report plan bench test lint clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 12
@@ -69,8 +69,16 @@ study: data train ## the micro world at length: c, k, window, who votes, what th
 	$(call STAGE,eval.generate) -m sweep=windows
 	$(call STAGE,eval.score)
 	$(call STAGE,eval.profile) profile.lengths=[512,1024,2048] profile.batches=[1,8]
-	$(MAKE) steps report
-	$(MAKE) reproduce PRESET=micro_zoomed
+	$(MAKE) finetuned steps report
+	$(MAKE) data train eval PRESET=micro_zoomed METHODS=zoomr,full,random_zoom,recency_zoom,given_zoom
+	$(MAKE) eval steps report PRESET=micro_zoomed METHODS="zoomr option=looking_heads"
+
+# In runs of its own, so that its 1,000 problems are not compared with cells of fewer.
+FINETUNED = paths.runs=runs/$(PRESET)_finetuned benchmark.count=1000
+finetuned: env ## what fine-tuning changed of accuracy with a full cache, and whether answers keep to the format
+	$(call STAGE,eval.generate) -m sweep=finetuning checkpoint=base,runs/$(PRESET)/export/latest $(FINETUNED)
+	$(call STAGE,eval.score) $(FINETUNED)
+	$(call STAGE,eval.finetuned) $(FINETUNED)
 
 steps: env ## which look-ups each method gets right, on ledgers
 	$(call STAGE,eval.steps)

@@ -144,6 +144,7 @@ def verdict(cells: list[dict[str, str]], masked: list[dict[str, str]]) -> list[s
     )
     few_vote = "zoomr", DEFAULT_C, True
     trained = {method_of(cell): 100 * float(cell["accuracy"]) for cell in masked}
+    share = yaml.safe_load((CONFIGS / "preset" / "micro_zoomed.yaml").read_text())["sft"]["policy_share"]
     paragraphs = (
         f"When all heads vote, as in the paper, {accuracy[all_vote]:.1f} per cent are right at {saving[all_vote]:.2f} "
         f"times fewer active tokens (random zoom {accuracy[random]:.1f}, zoom into the latest {accuracy[recency]:.1f}, "
@@ -154,10 +155,11 @@ def verdict(cells: list[dict[str, str]], masked: list[dict[str, str]]) -> list[s
         "are the same.",
         f"Told which paragraph each step needs, a zoom of ZoomR's size answers {accuracy[told]:.1f} where the full "
         f"cache answers {accuracy['full', None, False]:.1f}, since this model was trained with no paragraph ever "
-        "missing. Trained on half of the rows under what an oracle zoom leaves of the cache (`make reproduce "
-        "PRESET=micro_zoomed`, ours, off by default, [train/under_policy.py](train/under_policy.py)), it answers "
-        f"{trained[told]:.1f} when told, and {trained['full', None, False]:.1f} with its full cache "
-        f"({masked[0]['n_problems']} problems, [results/micro_zoomed/cells.csv](results/micro_zoomed/cells.csv)).",
+        f"missing. Trained with {share:.0%} of the rows, drawn at each step, under what an oracle zoom leaves of the "
+        "cache (`make reproduce PRESET=micro_zoomed`, ours, off by default, "
+        f"[train/under_policy.py](train/under_policy.py)), it answers {trained[told]:.1f} when told, "
+        f"{trained['full', None, False]:.1f} with its full cache, and {trained[few_vote]:.1f} when the looking heads "
+        "vote ([results/micro_zoomed/cells.csv](results/micro_zoomed/cells.csv)).",
         "Every ordering of the paper as a question to these data, with paired intervals: "
         "[results/micro/table1.md](results/micro/table1.md); what the paper leaves open: "
         "[results/micro/options.md](results/micro/options.md); single look-ups: "

@@ -48,7 +48,7 @@ def fit(config: dict[str, Any], data: Path, directory: Path) -> dict[str, Any]:
     UserError
         If a row cannot be trained on, or the memory does not suffice.
     """
-    # On a CPU, the backward of attention works with numbers so small that they halve its speed: to zero with them.
+    # Denormal numbers in attention's backward halve a CPU's speed. Threads inherit this at their start, so it is first.
     torch.set_flush_denormal(True)
     sft, model_settings = config["sft"], config["model"]
     train = load_from_disk(str(data / "train"))

@@ -53,6 +53,12 @@ def assert_same(one, other, tolerance):
         torch.testing.assert_close(one[name], other[name], atol=tolerance, rtol=0, msg=lambda m, n=name: f"{n}: {m}")
 
 
+def test_training_takes_denormal_numbers_for_zero(workshop, tmp_path):
+    torch.set_flush_denormal(False)
+    trained(workshop, tmp_path, "sft.max_steps=1")
+    assert torch.tensor(1e-30) * 1e-10 == 0
+
+
 def test_the_trainers_loss_and_gradients_are_plain_cross_entropy(workshops, tmp_path):
     trainer = trainer_for(workshops, tmp_path, "lora.dropout=0")
     batch = trainer.data_collator([trainer.train_dataset[i] for i in range(3)])
