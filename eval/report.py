@@ -24,7 +24,7 @@ from eval.reporting import (
     tables,
 )
 from eval.reporting.cells import ScoredCell, load_cells, matching
-from eval.reporting.claims import Finding, findings
+from eval.reporting.claims import Finding, findings, not_run
 from eval.reporting.csv_table import csv_row, to_csv
 from eval.reporting.figures import accuracy_against_active
 from eval.reporting.table1 import BENCHMARKS, latex, markdown, own_rows, paper_rows
@@ -135,7 +135,8 @@ def table1_page(
     """The page with table 1: ours, what the paper's orderings do here, and the paper's table beside ours."""
     answers = "".join(
         f"\n{BENCHMARKS.get(benchmark, benchmark)}, {model}:\n\n"
-        + "".join(f"- {one.question} {one.sentence}\n" for one in here)
+        + "".join(f"- {one.question} {one.sentence}\n" for one in here if one.cells)
+        + f"\n{not_run(here)}\n"
         for (benchmark, model), here in found.items()
     )
     return "\n".join(

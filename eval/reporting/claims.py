@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from eval.reporting.cells import ScoredCell
-from eval.reporting.table1 import BENCHMARKS, NAMES, points, title
+from eval.reporting.table1 import NAMES, points, title
 from eval.statistics import Difference, paired_difference
 
 Pick = Callable[[ScoredCell], bool]
@@ -73,8 +73,7 @@ class Claim:
         peaks = [f"{cell.summary['meters']['active_tokens_peak']:.0f}" for cell in found]
         sentence = (
             f"{VERDICTS[answer(difference)]}: {title(first)} minus {title(second)} is {points(difference)}, on "
-            f"{difference.n} {BENCHMARKS.get(first.benchmark, first.benchmark)} problems; active tokens at the peak "
-            f"{peaks[0]} and {peaks[1]}."
+            f"{difference.n} problems; active tokens at the peak {peaks[0]} and {peaks[1]}."
         )
         return Finding(self.question, answer(difference), sentence, (first, second))
 
@@ -120,6 +119,12 @@ QUESTIONS: tuple[Question, ...] = (
     Protection("streaming_llm"),
     Protection("h2o"),
 )
+
+
+def not_run(answers: Sequence[Finding]) -> str:
+    """The questions for which a cell is missing, in one paragraph; empty where there is none."""
+    missing = [one.question for one in answers if not one.cells]
+    return " ".join(["Not run:", *missing]) if missing else ""
 
 
 def groups(cells: list[ScoredCell]) -> dict[tuple[str, str], list[ScoredCell]]:

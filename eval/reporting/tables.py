@@ -5,7 +5,7 @@ from typing import Any
 
 from eval.reporting import html
 from eval.reporting.cells import ScoredCell
-from eval.reporting.claims import Finding
+from eval.reporting.claims import Finding, not_run
 from eval.reporting.origins import anchor, link
 from eval.reporting.sections import Section
 from eval.reporting.table1 import BENCHMARKS, NAMES, accuracy_text, own_rows, problem_count, title
@@ -24,10 +24,13 @@ def orderings(found: dict[tuple[str, str], list[Finding]]) -> Section:
         parts.append(f"<h3>{html.escape(BENCHMARKS.get(benchmark, benchmark))}, {html.escape(model)}</h3>\n")
         rows = [
             f"<dt>{html.escape(one.question)}</dt>\n<dd>{verdict(one)} "
-            f"{html.sources(link(cell, title(cell)) for cell in one.cells) if one.cells else ''}</dd>\n"
+            f"{html.sources(link(cell, title(cell)) for cell in one.cells)}</dd>\n"
             for one in answers
+            if one.cells
         ]
         parts.append(f'<dl class="answers">\n{"".join(rows)}</dl>\n')
+        if missing := not_run(answers):
+            parts.append(html.paragraph(missing, "soft"))
     return Section("orderings", "Do the paper's orderings show here?", "".join(parts))
 
 
