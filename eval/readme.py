@@ -8,6 +8,7 @@ from typing import Any
 import yaml
 
 from eval.cells import has_settings
+from eval.finetuned import sentence
 from eval.readme_laptop import laptop_section, wrapped
 from eval.reporting.csv_table import read_csv
 from eval.reporting.table1 import BENCHMARKS, NAMES, method_name
@@ -35,10 +36,11 @@ def results_block(results: Path) -> str:
     """
     paper = yaml.safe_load((results / "paper.yaml").read_text())
     cells, masked = (cells_of(results / preset) for preset in ("micro", "micro_zoomed"))
+    tuned = json.loads((results / "micro" / "finetuning.json").read_text())
     bench = json.loads((results / "bench" / "decode.json").read_text())
     parts = (
         paper_table(paper["table1"]),
-        micro_table(cells, masked),
+        micro_table(cells, masked, tuned),
         laptop_section(results / "laptop"),
         speed_table(bench),
     )
@@ -46,8 +48,15 @@ def results_block(results: Path) -> str:
 
 
 def cells_of(results: Path) -> list[dict[str, str]]:
-    """The cells of a preset that the README tells of."""
-    return [cell for cell in read_csv(results / "cells.csv") if belongs(cell)]
+    """The cells of a preset that the README tells of; of a method those first in which all heads vote, by c."""
+    cells = [cell for cell in read_csv(results / "cells.csv") if belongs(cell)]
+    methods = [method_of(cell)[0] for cell in cells]
+
+    def place(cell: dict[str, str]) -> tuple[int, bool, int]:
+        method, c, few = method_of(cell)
+        return methods.index(method), few, c or 0
+
+    return sorted(cells, key=place)
 
 
 def belongs(cell: dict[str, str]) -> bool:
@@ -86,8 +95,16 @@ def paper_table(table1: dict[str, Any]) -> list[str]:
     return lines
 
 
-def micro_table(cells: list[dict[str, str]], masked: list[dict[str, str]]) -> list[str]:
-    """What `make reproduce` measured, one row a method; `masked` are cells of the preset micro_zoomed."""
+def micro_table(cells: list[dict[str, str]], masked: list[dict[str, str]], tuned: dict[str, Any]) -> list[str]:
+    """What `make reproduce` measured, one row a method.
+
+    Parameters
+    ----------
+    cells, masked : list of dict
+        Of the presets micro and micro_zoomed.
+    tuned : dict
+        What eval.finetuned wrote.
+    """
     count = cells[0]["n_problems"]
     lines = [
         "## What `make reproduce` shows",
@@ -112,7 +129,7 @@ def micro_table(cells: list[dict[str, str]], masked: list[dict[str, str]]) -> li
             f"| {name_of(cell)} | {accuracy:.1f} [{low:.1f}, {high:.1f}] | {peak:.0f} | {mean:.0f} | "
             f"{float(cell['kv_saving_mean']):.2f}x | {seen:.0f} |"
         )
-    return [*lines, *verdict(cells, masked)]
+    return [*lines, *verdict(cells, masked, tuned)]
 
 
 def ledger_lengths() -> str:
@@ -133,7 +150,7 @@ def name_of(cell: dict[str, str]) -> str:
     return method_name(method) + (f", c = {c}" if c else "") + (", looking heads vote" if few else "")
 
 
-def verdict(cells: list[dict[str, str]], masked: list[dict[str, str]]) -> list[str]:
+def verdict(cells: list[dict[str, str]], masked: list[dict[str, str]], tuned: dict[str, Any]) -> list[str]:
     """What the cells show, and where to read on: paragraphs, an empty line before each."""
     accuracy = {method_of(cell): 100 * float(cell["accuracy"]) for cell in cells}
     saving = {method_of(cell): float(cell["kv_saving_mean"]) for cell in cells}
@@ -160,6 +177,7 @@ def verdict(cells: list[dict[str, str]], masked: list[dict[str, str]]) -> list[s
         f"[train/under_policy.py](train/under_policy.py)), it answers {trained[told]:.1f} when told, "
         f"{trained['full', None, False]:.1f} with its full cache, and {trained[few_vote]:.1f} when the looking heads "
         "vote ([results/micro_zoomed/cells.csv](results/micro_zoomed/cells.csv)).",
+        f"What the summaries themselves cost (`make finetuned`, full cache): {sentence(tuned)}.",
         "Every ordering of the paper as a question to these data, with paired intervals: "
         "[results/micro/table1.md](results/micro/table1.md); what the paper leaves open: "
         "[results/micro/options.md](results/micro/options.md); single look-ups: "
