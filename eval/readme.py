@@ -40,7 +40,7 @@ def results_block(results: Path) -> str:
     bench = json.loads((results / "bench" / "decode.json").read_text())
     parts = (
         paper_table(paper["table1"]),
-        micro_table(cells, masked, tuned),
+        micro_table(cells, masked, tuned, long_ledgers(read_csv(results / "micro_long" / "steps.csv"))),
         laptop_section(results / "laptop"),
         speed_table(bench),
     )
@@ -95,7 +95,9 @@ def paper_table(table1: dict[str, Any]) -> list[str]:
     return lines
 
 
-def micro_table(cells: list[dict[str, str]], masked: list[dict[str, str]], tuned: dict[str, Any]) -> list[str]:
+def micro_table(
+    cells: list[dict[str, str]], masked: list[dict[str, str]], tuned: dict[str, Any], longer: str
+) -> list[str]:
     """What `make reproduce` measured, one row a method.
 
     Parameters
@@ -104,21 +106,23 @@ def micro_table(cells: list[dict[str, str]], masked: list[dict[str, str]], tuned
         Of the presets micro and micro_zoomed.
     tuned : dict
         What eval.finetuned wrote.
+    longer : str
+        See `long_ledgers`.
     """
     count = cells[0]["n_problems"]
     lines = [
         "## What `make reproduce` shows",
         "",
         *wrapped(
-            f"The micro preset: {count} ledgers of {ledger_lengths()} lines, greedy, a fine-tuned model of under a "
+            f"The micro preset: ledgers of {ledger_lengths()} lines, greedy, a fine-tuned model of under a "
             "million parameters, two CPU cores (`make reproduce` asks fewer and lets all heads vote; "
             f"`make study ARGS=benchmark.count={count}` asks as many). Baselines have the KV budget that ZoomR used "
             "(mean over problems of the peak). Accuracy in per cent with a bootstrap 95% interval over problems; "
             "active tokens are what a step attends to."
         ),
         "",
-        "| method | accuracy | active tokens, peak | mean | saving at the end | tokens seen |",
-        "| --- | --- | --- | --- | --- | --- |",
+        "| method | accuracy | active tokens, peak | mean | saving at the end | tokens seen | problems |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
     ]
     for cell in cells:
         low, high, accuracy = (100 * float(cell[key]) for key in ("ci_low", "ci_high", "accuracy"))
@@ -127,9 +131,9 @@ def micro_table(cells: list[dict[str, str]], masked: list[dict[str, str]], tuned
         )
         lines.append(
             f"| {name_of(cell)} | {accuracy:.1f} [{low:.1f}, {high:.1f}] | {peak:.0f} | {mean:.0f} | "
-            f"{float(cell['kv_saving_mean']):.2f}x | {seen:.0f} |"
+            f"{float(cell['kv_saving_mean']):.2f}x | {seen:.0f} | {cell['n_problems']} |"
         )
-    return [*lines, *verdict(cells, masked, tuned)]
+    return [*lines, *verdict(cells, masked, tuned, longer)]
 
 
 def ledger_lengths() -> str:
@@ -150,7 +154,7 @@ def name_of(cell: dict[str, str]) -> str:
     return method_name(method) + (f", c = {c}" if c else "") + (", looking heads vote" if few else "")
 
 
-def verdict(cells: list[dict[str, str]], masked: list[dict[str, str]], tuned: dict[str, Any]) -> list[str]:
+def verdict(cells: list[dict[str, str]], masked: list[dict[str, str]], tuned: dict[str, Any], longer: str) -> list[str]:
     """What the cells show, and where to read on: paragraphs, an empty line before each."""
     accuracy = {method_of(cell): 100 * float(cell["accuracy"]) for cell in cells}
     saving = {method_of(cell): float(cell["kv_saving_mean"]) for cell in cells}
@@ -183,8 +187,26 @@ def verdict(cells: list[dict[str, str]], masked: list[dict[str, str]], tuned: di
         "[results/micro/options.md](results/micro/options.md); single look-ups: "
         "[results/micro/steps.csv](results/micro/steps.csv). Commit and settings of every row: "
         "[results/micro/cells.csv](results/micro/cells.csv).",
+        longer,
     )
     return [line for paragraph in paragraphs for line in ("", *wrapped(paragraph))]
+
+
+def long_ledgers(steps: list[dict[str, str]]) -> str:
+    """What single look-ups become on ledgers longer than any of the fine-tuning, from their steps.csv."""
+    rows = {row["method"]: row for row in steps}
+    names = ("Full KV", "looking heads", "Oracle zoom, by dependency", "Random zoom")
+    shares = "; ".join(
+        f"{name} {rows[name]['look-ups right']} with {rows[name]['active tokens, peak']} active tokens"
+        for name in names
+    )
+    return (
+        f"Longer ledgers ({rows['Full KV']['problems']} of them, {rows['Full KV']['tokens seen']} tokens, twice the "
+        f"lines that the model was fine-tuned on), given token by token, look-ups right in per cent: {shares} "
+        "([results/micro_long/steps.csv](results/micro_long/steps.csv), `python -m eval.steps steps.problems=5 "
+        "steps.lengths=[45,46,47,48] paths.results=results/micro_long paths.runs=runs/micro_long "
+        "checkpoint=runs/micro/export/latest`)."
+    )
 
 
 def speed_table(bench: dict[str, Any]) -> list[str]:
