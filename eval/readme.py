@@ -40,7 +40,9 @@ def results_block(results: Path) -> str:
     bench = json.loads((results / "bench" / "decode.json").read_text())
     parts = (
         paper_table(paper["table1"]),
-        micro_table(cells, masked, tuned, long_ledgers(read_csv(results / "micro_long" / "steps.csv"))),
+        micro_table(cells),
+        verdict(cells, masked, tuned),
+        wrapped(long_ledgers(read_csv(results / "micro_long" / "steps.csv"))),
         laptop_section(results / "laptop"),
         speed_table(bench),
     )
@@ -95,20 +97,8 @@ def paper_table(table1: dict[str, Any]) -> list[str]:
     return lines
 
 
-def micro_table(
-    cells: list[dict[str, str]], masked: list[dict[str, str]], tuned: dict[str, Any], longer: str
-) -> list[str]:
-    """What `make reproduce` measured, one row a method.
-
-    Parameters
-    ----------
-    cells, masked : list of dict
-        Of the presets micro and micro_zoomed.
-    tuned : dict
-        What eval.finetuned wrote.
-    longer : str
-        See `long_ledgers`.
-    """
+def micro_table(cells: list[dict[str, str]]) -> list[str]:
+    """What `make reproduce` measured, one row a method."""
     count = cells[0]["n_problems"]
     lines = [
         "## What `make reproduce` shows",
@@ -133,7 +123,7 @@ def micro_table(
             f"| {name_of(cell)} | {accuracy:.1f} [{low:.1f}, {high:.1f}] | {peak:.0f} | {mean:.0f} | "
             f"{float(cell['kv_saving_mean']):.2f}x | {seen:.0f} | {cell['n_problems']} |"
         )
-    return [*lines, *verdict(cells, masked, tuned, longer)]
+    return lines
 
 
 def ledger_lengths() -> str:
@@ -154,8 +144,16 @@ def name_of(cell: dict[str, str]) -> str:
     return method_name(method) + (f", c = {c}" if c else "") + (", looking heads vote" if few else "")
 
 
-def verdict(cells: list[dict[str, str]], masked: list[dict[str, str]], tuned: dict[str, Any], longer: str) -> list[str]:
-    """What the cells show, and where to read on: paragraphs, an empty line before each."""
+def verdict(cells: list[dict[str, str]], masked: list[dict[str, str]], tuned: dict[str, Any]) -> list[str]:
+    """What the cells show, and where to read on: paragraphs, an empty line between two.
+
+    Parameters
+    ----------
+    cells, masked : list of dict
+        Of the presets micro and micro_zoomed.
+    tuned : dict
+        What eval.finetuned wrote.
+    """
     accuracy = {method_of(cell): 100 * float(cell["accuracy"]) for cell in cells}
     saving = {method_of(cell): float(cell["kv_saving_mean"]) for cell in cells}
     evicting = {name: share for (name, *_), share in accuracy.items() if name.startswith(("streaming_llm", "h2o"))}
@@ -187,9 +185,8 @@ def verdict(cells: list[dict[str, str]], masked: list[dict[str, str]], tuned: di
         "[results/micro/options.md](results/micro/options.md); single look-ups: "
         "[results/micro/steps.csv](results/micro/steps.csv). Commit and settings of every row: "
         "[results/micro/cells.csv](results/micro/cells.csv).",
-        longer,
     )
-    return [line for paragraph in paragraphs for line in ("", *wrapped(paragraph))]
+    return [line for paragraph in paragraphs for line in (*wrapped(paragraph), "")][:-1]
 
 
 def long_ledgers(steps: list[dict[str, str]]) -> str:
