@@ -24,7 +24,7 @@ from eval.reporting import (
     tables,
 )
 from eval.reporting.cells import ScoredCell, load_cells, matching
-from eval.reporting.claims import Finding, findings, not_run
+from eval.reporting.claims import Finding, findings, unanswered
 from eval.reporting.csv_table import csv_row, to_csv
 from eval.reporting.figures import accuracy_against_active
 from eval.reporting.table1 import BENCHMARKS, latex, markdown, own_rows, paper_rows
@@ -136,7 +136,7 @@ def table1_page(
     answers = "".join(
         f"\n{BENCHMARKS.get(benchmark, benchmark)}, {model}:\n\n"
         + "".join(f"- {one.question} {one.sentence}\n" for one in here if one.cells)
-        + f"\n{not_run(here)}\n"
+        + f"\n{unanswered(here)}\n"
         for (benchmark, model), here in found.items()
     )
     return "\n".join(

@@ -121,7 +121,7 @@ QUESTIONS: tuple[Question, ...] = (
 )
 
 
-def not_run(answers: Sequence[Finding]) -> str:
+def unanswered(answers: Sequence[Finding]) -> str:
     """The questions for which a cell is missing, in one paragraph; empty where there is none."""
     missing = [one.question for one in answers if not one.cells]
     return " ".join(["Not run:", *missing]) if missing else ""

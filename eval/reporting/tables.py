@@ -5,7 +5,7 @@ from typing import Any
 
 from eval.reporting import html
 from eval.reporting.cells import ScoredCell
-from eval.reporting.claims import Finding, not_run
+from eval.reporting.claims import Finding, unanswered
 from eval.reporting.origins import anchor, link
 from eval.reporting.sections import Section
 from eval.reporting.table1 import BENCHMARKS, NAMES, accuracy_text, own_rows, problem_count, title
@@ -29,7 +29,7 @@ def orderings(found: dict[tuple[str, str], list[Finding]]) -> Section:
             if one.cells
         ]
         parts.append(f'<dl class="answers">\n{"".join(rows)}</dl>\n')
-        if missing := not_run(answers):
+        if missing := unanswered(answers):
             parts.append(html.paragraph(missing, "soft"))
     return Section("orderings", "Do the paper's orderings show here?", "".join(parts))
 
