@@ -14,7 +14,7 @@ from data_gen.split import Split
 from data_gen.summaries import Summaries
 from data_gen.traces import Trace
 from data_gen.validation import Validation
-from zoomr.runs import progress
+from pipeline import progress
 
 
 class AssemblyLine:

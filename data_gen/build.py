@@ -9,12 +9,13 @@ from pathlib import Path
 
 from omegaconf import DictConfig, OmegaConf
 
-from configs.cli import CONFIGS, stage
 from data_gen.configuration import is_whole, plain
 from data_gen.jsonl import read_rows
 from data_gen.traces import Trace
-from zoomr.runs import Run, UserError, read_manifest, resolve_run, write_atomic
-from zoomr.runs.run import content_digest
+from pipeline import Run, read_manifest, resolve_run, write_atomic
+from pipeline.cli import CONFIGS, stage
+from pipeline.run import content_digest
+from zoomr.errors import UserError
 
 SPLITS = ("train", "validation")
 

@@ -6,7 +6,8 @@ import hydra
 from hydra.errors import InstantiationException
 from omegaconf import DictConfig, OmegaConf
 
-from zoomr.runs import Run, UserError
+from pipeline import Run
+from zoomr.errors import UserError
 
 
 def plain(cfg: DictConfig) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from types import TracebackType
 import datasets
 import pyarrow as pa
 
-from zoomr.runs import sha256
+from pipeline import sha256
 
 SCHEMA = pa.schema([("id", pa.string()), ("input_ids", pa.list_(pa.int32())), ("labels", pa.list_(pa.int32()))])
 BATCH = 32

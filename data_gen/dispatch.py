@@ -10,7 +10,7 @@ from tqdm import tqdm
 from data_gen.store import ReplyStore
 from data_gen.teacher.client import Client, Outcome
 from data_gen.teacher.prompt import Request
-from zoomr.runs import UserError
+from zoomr.errors import UserError
 
 WRITE_SECONDS = 0.2
 

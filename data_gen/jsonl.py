@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from zoomr.runs.files import full_disk
+from pipeline.files import full_disk
 
 
 def read_rows(path: str | Path) -> Iterator[dict[str, Any]]:

@@ -10,14 +10,15 @@ from typing import Any
 
 from omegaconf import DictConfig
 
-from configs.cli import stage
 from data_gen.configuration import is_whole, make, plain
 from data_gen.jsonl import write_rows
 from data_gen.lengths import token_counter
 from data_gen.segmentation import BLANK_LINES, cut
 from data_gen.statistics import Statistics
 from data_gen.traces import Trace, read_traces
-from zoomr.runs import Run, UserError, progress, write_atomic
+from pipeline import Run, progress, write_atomic
+from pipeline.cli import stage
+from zoomr.errors import UserError
 
 
 def prepare(cfg: DictConfig) -> None:

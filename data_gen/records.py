@@ -5,7 +5,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from zoomr.runs import UserError
+from zoomr.errors import UserError
 
 THOUGHT_DELIMITERS = (("<|begin_of_thought|>", "<|end_of_thought|>"), ("<think>", "</think>"))
 ROLES = {"system": "system", "user": "user", "human": "user", "assistant": "assistant", "gpt": "assistant"}

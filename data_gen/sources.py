@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from data_gen.jsonl import read_rows
-from zoomr.runs import UserError
+from zoomr.errors import UserError
 
 Row = dict[str, Any]
 FILE_TYPES = (".jsonl", ".json", ".parquet")

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from zoomr.runs import AppendLog
+from pipeline import AppendLog
 
 ID_FIELD = b'{"id": "'
 

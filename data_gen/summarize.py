@@ -13,12 +13,13 @@ from typing import Any
 
 from omegaconf import DictConfig
 
-from configs.cli import stage
 from data_gen.configuration import is_whole, make, plain
 from data_gen.jsonl import read_rows, write_rows
 from data_gen.teacher.prompt import Prompt, Request, requests, teacher_identity
 from data_gen.teacher.settings import Patience, Teacher
-from zoomr.runs import Run, UserError, progress, read_manifest, resolve_run
+from pipeline import Run, progress, read_manifest, resolve_run
+from pipeline.cli import stage
+from zoomr.errors import UserError
 
 KEPT = ("id", "trace", "paragraph", "summary", "finish_reason", "usage", "model")
 

@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from eval.cells import has_settings
-from zoomr.runs import UserError, read_manifest
+from pipeline import read_manifest
+from zoomr.errors import UserError
 
 SHARED = ("benchmark", "generation", "prompt", "seed", "limit")
 

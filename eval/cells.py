@@ -9,7 +9,7 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf
 
 from eval.benchmarks import Problem
-from zoomr.runs import UserError
+from zoomr.errors import UserError
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from typing import Any
 
 from omegaconf import DictConfig
 
-from zoomr.runs import resolve_run
+from pipeline import resolve_run
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from omegaconf import DictConfig
 
 from eval.cells import Request, method_settings
 from eval.checkpoint import Checkpoint
-from zoomr.runs import UserError
+from zoomr.errors import UserError
 
 if TYPE_CHECKING:
     from zoomr.trace import Refresh

@@ -13,13 +13,14 @@ from typing import Any
 from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
 
-from configs.cli import stage
 from eval.cells import sample_seed
 from eval.checkpoint import Checkpoint, find_checkpoint
 from eval.given_traces import GivenTrace, given_traces, trace_file
 from eval.reporting.fidelity import ROWS, write_fidelity
 from eval.rows import read_rows
-from zoomr.runs import AppendLog, Run, UserError, progress, read_manifest
+from pipeline import AppendLog, Run, progress, read_manifest
+from pipeline.cli import stage
+from zoomr.errors import UserError
 
 Key = tuple[str, int | None]  # a method, and the window that stands for a budget
 FULL: Key = ("full", None)

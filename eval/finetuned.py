@@ -10,12 +10,12 @@ from typing import Any
 
 from omegaconf import DictConfig
 
-from configs.cli import stage
 from eval.cells import generation_settings
 from eval.reporting.cells import ScoredCell, load_cells, matching
 from eval.rows import SAMPLES, read_rows, write_json
 from eval.statistics import paired_difference
-from zoomr.runs import UserError
+from pipeline.cli import stage
+from zoomr.errors import UserError
 
 OUTPUT = "finetuning.json"
 

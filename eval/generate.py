@@ -9,7 +9,6 @@ from typing import Any
 from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
 
-from configs.cli import stage
 from data_gen.jsonl import write_rows
 from eval.benchmarks import Benchmark, checksum
 from eval.budget import Reference, matched_budget
@@ -17,7 +16,9 @@ from eval.cells import Request, directory_label, generation_settings, method_lab
 from eval.checkpoint import Checkpoint, find_checkpoint
 from eval.decode import decode
 from eval.rows import SAMPLES
-from zoomr.runs import AppendLog, Run, UserError, progress, write_atomic
+from pipeline import AppendLog, Run, progress, write_atomic
+from pipeline.cli import stage
+from zoomr.errors import UserError
 
 FAILURE = "failure.txt"
 

@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from data_gen.jsonl import read_rows
+from pipeline import resolve_run
+from zoomr.errors import UserError
 from zoomr.prompts import render_row
-from zoomr.runs import UserError, resolve_run
 from zoomr.segments import BEGIN_SUMMARY
 
 FIELDS = ("id", "user", "assistant")

@@ -7,11 +7,11 @@ from typing import Any
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf
 
-from configs.cli import stage
 from eval.reporting.profile import largest, load_points, longest
 from eval.reporting.table1 import markdown
 from eval.sweeps import Cell, cells
-from zoomr.runs import UserError
+from pipeline.cli import stage
+from zoomr.errors import UserError
 
 MILLION = 1_000_000
 

@@ -8,11 +8,11 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from configs.cli import stage
 from eval.checkpoint import find_checkpoint
 from eval.measure import Point, measure
 from eval.workload import Form
-from zoomr.runs import AppendLog, Run, progress
+from pipeline import AppendLog, Run, progress
+from pipeline.cli import stage
 
 POINTS = "points.jsonl"
 

@@ -12,7 +12,8 @@ from eval.finetuned import sentence
 from eval.readme_laptop import laptop_section, wrapped
 from eval.reporting.csv_table import read_csv
 from eval.reporting.table1 import BENCHMARKS, NAMES, method_name
-from zoomr.runs import UserError, write_atomic
+from pipeline import write_atomic
+from zoomr.errors import UserError
 
 BEGIN = "<!-- results: written by python -m eval.readme -->"
 END = "<!-- end of results -->"

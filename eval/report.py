@@ -6,7 +6,6 @@ from typing import Any
 import yaml
 from omegaconf import DictConfig, OmegaConf
 
-from configs.cli import stage
 from eval.cells import generation_settings, has_settings
 from eval.reporting import (
     ablation,
@@ -28,7 +27,9 @@ from eval.reporting.claims import Finding, findings, unanswered
 from eval.reporting.csv_table import csv_row, to_csv
 from eval.reporting.figures import accuracy_against_active
 from eval.reporting.table1 import BENCHMARKS, latex, markdown, own_rows, paper_rows
-from zoomr.runs import UserError, write_atomic
+from pipeline import write_atomic
+from pipeline.cli import stage
+from zoomr.errors import UserError
 
 PAPER = Path(__file__).resolve().parents[1] / "results" / "paper.yaml"
 

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from zoomr.runs import write_atomic
+from pipeline import write_atomic
 
 SAMPLES = "samples.jsonl"  # in a cell's directory, a row a sample
 

@@ -8,14 +8,15 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from configs.cli import stage
 from data_gen.jsonl import write_rows
 from eval.cells import method_label
 from eval.grading.grade import Case, failing_golds, grade
 from eval.grading.pool import SymbolicPool
 from eval.rows import SAMPLES, read_rows, write_json
 from eval.summary import summarize
-from zoomr.runs import Run, UserError, fingerprint, progress, read_manifest
+from pipeline import Run, fingerprint, progress, read_manifest
+from pipeline.cli import stage
+from zoomr.errors import UserError
 
 SCORES, CELL = "scores.jsonl", "cell.json"
 RULE = 1  # raise it when the rule of eval/grading changes verdicts

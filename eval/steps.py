@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
 
-from configs.cli import stage
 from data_gen.ledger import problems
 from eval.checkpoint import Checkpoint, find_checkpoint
 from eval.reporting.steps import ROWS, looking_heads, write_steps
 from eval.rows import read_rows
-from zoomr.runs import AppendLog, Run, progress
+from pipeline import AppendLog, Run, progress
+from pipeline.cli import stage
 
 if TYPE_CHECKING:
     from data_gen.ledger.solution import Solution

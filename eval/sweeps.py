@@ -9,9 +9,10 @@ from typing import Any
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import DictConfig, OmegaConf
 
-from configs.cli import CONFIGS
 from eval.cells import method_label, method_settings
-from zoomr.runs import UserError, fingerprint
+from pipeline import fingerprint
+from pipeline.cli import CONFIGS
+from zoomr.errors import UserError
 
 GROUPS = ("model", "benchmark", "method", "generation")
 

@@ -10,12 +10,13 @@ from typing import Any
 from hydra.utils import instantiate
 from omegaconf import DictConfig
 
-from configs.cli import stage
 from eval.dashboard import dashboard, push_dashboard, specification
 from eval.reporting.cells import ScoredCell, load_cells
 from eval.rows import SAMPLES, read_rows, write_json
 from eval.score import SCORES
-from zoomr.runs import UserError, progress
+from pipeline import progress
+from pipeline.cli import stage
+from zoomr.errors import UserError
 
 SPECIFICATION = "dashboard.json"
 COLUMNS = [

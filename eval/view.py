@@ -7,10 +7,11 @@ from typing import Any
 
 from omegaconf import DictConfig
 
-from configs.cli import stage
 from eval.reporting.html import style
 from eval.rows import SAMPLES, read_rows
-from zoomr.runs import UserError, read_manifest, write_atomic
+from pipeline import read_manifest, write_atomic
+from pipeline.cli import stage
+from zoomr.errors import UserError
 
 TEMPLATE = Path(__file__).parent / "viewer"
 

@@ -18,11 +18,11 @@ from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from data_gen.ledger import rows
 from data_gen.ledger.tokens import ledger_tokenizer
+from pipeline import progress
 from train.base_card import runs_behind, this_run, write_card
 from train.lessons import IGNORE, Curriculum, Lessons
 from zoomr import Full, generate
 from zoomr.prompts import render_prompt
-from zoomr.runs import progress
 
 JUDGED = (4, 6, 8, 10, 12, 13, 14, 15, 16, 20, 24)  # entries of the ledgers that the card tells of
 

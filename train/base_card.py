@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from data_gen.ledger import problems as draw_problems
-from zoomr.runs import sha256, write_atomic
-from zoomr.runs.provenance import commit, versions
+from pipeline import sha256, write_atomic
+from pipeline.provenance import commit, versions
 
 GENERATORS = ("data_gen/ledger/world.py", "data_gen/ledger/tokens.py", "train/lessons.py")
 

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from configs.cli import stage
-from zoomr.runs import UserError, progress, resolve_run
-from zoomr.runs.provenance import commit, versions
+from pipeline import progress, resolve_run
+from pipeline.cli import stage
+from pipeline.provenance import commit, versions
+from zoomr.errors import UserError
 
 if TYPE_CHECKING:
     from datasets import Dataset

@@ -9,8 +9,8 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from configs.cli import stage
-from zoomr.runs import Run, resolve_run
+from pipeline import Run, resolve_run
+from pipeline.cli import stage
 
 
 @stage("train")

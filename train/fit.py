@@ -11,6 +11,7 @@ from peft import PeftModel
 from transformers import PreTrainedTokenizerBase, PrinterCallback, ProgressCallback, set_seed
 from trl import SFTConfig, SFTTrainer
 
+from pipeline import read_manifest
 from train.adherence import Adherence
 from train.checkpoints import last_checkpoint, step_of
 from train.collate import RightPadding
@@ -22,8 +23,8 @@ from train.tracking import Tracking
 from train.trainer import SummaryTrainer
 from train.under_policy import UnderPolicy
 from train.watch import Watch
+from zoomr.errors import UserError
 from zoomr.loading import load
-from zoomr.runs import UserError, read_manifest
 
 
 def fit(config: dict[str, Any], data: Path, directory: Path) -> dict[str, Any]:

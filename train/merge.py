@@ -8,9 +8,9 @@ import torch
 from peft import PeftConfig, PeftModel
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
+from zoomr.errors import UserError
 from zoomr.loading import load
 from zoomr.prompts import end_of_turn
-from zoomr.runs import UserError
 
 PROBE_LENGTH = 64
 

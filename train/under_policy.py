@@ -15,9 +15,9 @@ from torch import Tensor
 from train.preflight import IGNORED
 from zoomr.attention import attend_many
 from zoomr.compat import sdpa_attention_forward
+from zoomr.errors import UserError
 from zoomr.policies import Needs, Recalling, RefreshView
 from zoomr.rows import Request, Row, derived_seed
-from zoomr.runs import UserError
 from zoomr.segments import boundary_table, delimiter_ids
 from zoomr.selection import label_positions, mean_key
 

@@ -7,10 +7,10 @@ from typing import Any
 import torch
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
+from pipeline import progress
 from train.collate import RightPadding
 from train.ranks import world_size
 from train.tracking import Tracker
-from zoomr.runs import progress
 
 # What the trainer calls a figure, and what it is.
 TRAIN = {

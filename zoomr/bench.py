@@ -23,12 +23,12 @@ import torch
 import transformers
 from transformers import LlamaConfig, LlamaForCausalLM
 
+from pipeline import write_atomic
 from zoomr.batch import Batch
 from zoomr.bench_figure import draw, slopes
 from zoomr.compat import CACHE_KWARG, DynamicCache, kv_shape, layer_tensors
 from zoomr.plan import Plan, Residency
 from zoomr.policies import Full, Policy, ZoomR
-from zoomr.runs import write_atomic
 from zoomr.synthetic import BEGIN, BOUNDARY, END, Script, Structure, fill
 
 

@@ -21,14 +21,15 @@ import torch
 import transformers
 from transformers import LlamaConfig, LlamaForCausalLM
 
+from pipeline import write_atomic
 from zoomr.batch import Batch
 from zoomr.bench import Contender, Ours, Plain
 from zoomr.compat import DynamicCache, kv_shape
+from zoomr.errors import UserError
 from zoomr.forcing import Forcing
 from zoomr.plan import Plan
 from zoomr.policies import H2O, Full, Policy, RandomAttention, SnapKV, StreamingLLM, SumR, ZoomR
 from zoomr.rows import Request
-from zoomr.runs import UserError, write_atomic
 from zoomr.stores import LayerwiseStore
 from zoomr.synthetic import BEGIN, BOUNDARY, END, Structure
 

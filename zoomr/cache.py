@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from torch import Tensor
 
 from zoomr.compat import Cache, CacheLayerMixin
-from zoomr.runs import UserError
+from zoomr.errors import UserError
 
 if TYPE_CHECKING:
     from zoomr.stores.base import Store

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from zoomr.batch import Batch, serve
 from zoomr.chunked_row import BLOCK, ChunkedRow
+from zoomr.errors import UserError
 from zoomr.forcing import Forcing
 from zoomr.layered import LayeredRow, by_layer
 from zoomr.loop import Prompt, token_ids
@@ -26,7 +27,6 @@ from zoomr.policies.windowed import Windowed
 from zoomr.prefill import Prefiller
 from zoomr.results import Usage
 from zoomr.rows import Request
-from zoomr.runs import UserError
 from zoomr.segments import boundary_table, delimiter_ids
 from zoomr.trace import Trace
 

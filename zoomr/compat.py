@@ -13,7 +13,7 @@ from transformers.cache_utils import Cache, CacheLayerMixin
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
 
-from zoomr.runs import UserError
+from zoomr.errors import UserError
 
 __all__ = [
     "AttentionInterface",

@@ -11,10 +11,10 @@ from transformers import GenerationConfig, LogitsProcessorList, StoppingCriteria
 from transformers.generation import EosTokenCriteria, GenerateDecoderOnlyOutput, MaxLengthCriteria
 
 from zoomr.batch import Batch, serve
+from zoomr.errors import UserError
 from zoomr.plan import Mode, Plan, Residency
 from zoomr.policies import Policy
 from zoomr.rows import Request
-from zoomr.runs import UserError
 from zoomr.sampling import invert
 from zoomr.segments import boundary_table, delimiter_ids
 from zoomr.trace import Trace

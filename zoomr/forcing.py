@@ -10,12 +10,12 @@ import torch
 from torch import Tensor
 
 from zoomr.batch import Batch, serve
+from zoomr.errors import UserError
 from zoomr.loop import Prompt, token_ids
 from zoomr.plan import Mode, Plan, Residency
 from zoomr.policies import Policy
 from zoomr.results import Usage
 from zoomr.rows import Request
-from zoomr.runs import UserError
 from zoomr.segments import boundary_table, delimiter_ids
 from zoomr.trace import Trace
 

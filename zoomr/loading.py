@@ -9,7 +9,7 @@ from huggingface_hub import snapshot_download
 from huggingface_hub.errors import HfHubHTTPError, HFValidationError
 from transformers import AddedToken, AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
-from zoomr.runs import UserError
+from zoomr.errors import UserError
 from zoomr.segments import BEGIN_SUMMARY, END_SUMMARY
 
 DELIMITERS = (BEGIN_SUMMARY, END_SUMMARY)

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from zoomr.batch import Batch, serve
+from zoomr.errors import UserError
 from zoomr.meter import RunMeter
 from zoomr.plan import Mode, Plan, Residency, TokenCallback
 from zoomr.policies import Policy
 from zoomr.results import Generation
 from zoomr.rows import Request, derived_seed
-from zoomr.runs import UserError
 from zoomr.sampling import Sampler, Sampling
 from zoomr.segments import boundary_table, delimiter_ids
 from zoomr.trace import Trace

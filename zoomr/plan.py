@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from zoomr.errors import UserError
 from zoomr.meter import RunMeter
 from zoomr.policies import Needs, Policy
-from zoomr.runs import UserError
 from zoomr.stores import LayerwiseStore, MaskStore, SlotEvictStore, SlotStore, Store, StoreSize, group_counts
 from zoomr.trace import Trace
 

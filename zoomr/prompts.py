@@ -6,7 +6,7 @@ others re-format them, so the assistant's text is appended here, followed by the
 
 from typing import TYPE_CHECKING
 
-from zoomr.runs import UserError
+from zoomr.errors import UserError
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase

@@ -15,7 +15,7 @@ from data_gen.teacher.faults import SETTINGS_STATUS, Fault, fault_of
 from data_gen.teacher.pace import Pace
 from data_gen.teacher.prompt import Request
 from data_gen.teacher.settings import Patience, Teacher
-from zoomr.runs import UserError
+from zoomr.errors import UserError
 
 UNREACHABLE_ATTEMPTS = 3
 BUDGET_GROWTH = 4

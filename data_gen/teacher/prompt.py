@@ -12,7 +12,7 @@ from typing import Any, Literal
 import yaml
 
 from data_gen.teacher.settings import Teacher
-from zoomr.runs import UserError
+from zoomr.errors import UserError
 
 # Text that chat templates use for control; a server would read it as such inside a message.
 CONTROL = re.compile(

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from data_gen.teacher.settings import Teacher
-from zoomr.runs import UserError
+from zoomr.errors import UserError
 
 SET_PARENT_DEATH_SIGNAL = 1  # prctl(2)
 

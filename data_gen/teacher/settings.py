@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from zoomr.runs import UserError
+from zoomr.errors import UserError
 
 BUDGET_KEYS = ("max_completion_tokens", "max_tokens")
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from zoomr.runs import UserError
+from zoomr.errors import UserError
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from zoomr.runs import UserError
+from zoomr.errors import UserError
 
 
 def read_rows(path: str | None, hub: str, subset: str | None, revision: str, split: str) -> list[dict[str, Any]]:

@@ -10,7 +10,7 @@ from eval.reporting.origins import link
 from eval.reporting.sections import Section, not_run
 from eval.reporting.table1 import BENCHMARKS, NAMES, accuracy_text, markdown, points, problem_count
 from eval.statistics import paired_difference
-from zoomr.runs import write_atomic
+from pipeline import write_atomic
 
 METHODS = ("zoomr", "random_zoom", "recency_zoom")
 KNEE = (2, 2)

@@ -13,7 +13,7 @@ from eval.reporting.sections import Section, not_run
 from eval.reporting.table1 import title
 from eval.rows import SAMPLES, read_rows
 from eval.view import render
-from zoomr.runs import write_atomic
+from pipeline import write_atomic
 
 TITLE = "Fig. 2: the active set of one sample"
 PAGE = "trace.html"

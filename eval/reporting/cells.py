@@ -7,7 +7,7 @@ from typing import Any
 
 from eval.rows import read_rows
 from eval.summary import problem_accuracy
-from zoomr.runs import fingerprint, read_manifest
+from pipeline import fingerprint, read_manifest
 
 METHODS = (
     "full",

@@ -11,7 +11,7 @@ from eval.reporting.figures import OTHER, STYLES, house_style, save
 from eval.reporting.table1 import method_name
 from eval.reporting.variants import against, draw_variants
 from eval.statistics import bootstrap
-from zoomr.runs import write_atomic
+from pipeline import write_atomic
 
 ROWS = "rows.jsonl"
 Row = dict[str, Any]

@@ -8,7 +8,7 @@ from eval.reporting.cells import ScoredCell
 from eval.reporting.learning import learning_curves
 from eval.reporting.origins import Origin, of_manifest
 from eval.reporting.sections import Section, not_run
-from zoomr.runs import read_manifest
+from pipeline import read_manifest
 
 ANCHOR, TITLE = "table2", "Table 2: fine-tuning"
 CAPTION = "Losses; held-out problems answered with a full cache at each evaluation; summaries in these answers."

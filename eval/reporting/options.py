@@ -12,7 +12,7 @@ from eval.reporting.origins import link
 from eval.reporting.sections import Section, not_run
 from eval.reporting.table1 import BENCHMARKS, NAMES, accuracy_text, markdown, points
 from eval.statistics import paired_difference
-from zoomr.runs import write_atomic
+from pipeline import write_atomic
 
 CONTROLS = ("random_zoom", "recency_zoom", "sumr")
 TITLE = "What the paper leaves open, and the window"

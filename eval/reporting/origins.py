@@ -9,7 +9,7 @@ from eval.reporting import html
 from eval.reporting.cells import ScoredCell
 from eval.reporting.sections import Section
 from eval.reporting.table1 import BENCHMARKS, title
-from zoomr.runs import read_manifest
+from pipeline import read_manifest
 
 
 @dataclass(frozen=True)

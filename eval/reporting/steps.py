@@ -9,7 +9,7 @@ from eval.reporting.csv_table import to_csv
 from eval.reporting.figures import house_style, save
 from eval.reporting.table1 import NAMES
 from eval.statistics import bootstrap
-from zoomr.runs import write_atomic
+from pipeline import write_atomic
 
 ROWS = "steps.jsonl"
 Row = dict[str, Any]

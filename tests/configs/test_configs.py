@@ -9,9 +9,9 @@ import pytest
 from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
 
-from configs.cli import CONFIGS
 from data_gen.jsonl import read_rows
 from eval.cells import method_settings
+from pipeline.cli import CONFIGS
 
 ROOTS = ["data_gen", "train", "eval", "fidelity", "report"]
 GROUPS = ["preset", "model", "teacher", "dataset", "benchmark", "method", "generation", "tracker"]

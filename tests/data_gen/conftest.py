@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from omegaconf import DictConfig, OmegaConf
 
-from configs.cli import CONFIGS
 from data_gen.jsonl import read_rows, write_rows
 from data_gen.traces import Trace
-from zoomr.runs import Run
+from pipeline import Run
+from pipeline.cli import CONFIGS
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
 

@@ -17,9 +17,9 @@ from data_gen.summarize import summarize
 from data_gen.traces import Trace
 from tests.data_gen.conftest import manifest, prepared_run, rows, texts, trace
 from tests.data_gen.scripted_server import Answer, echo, serve
+from zoomr.errors import UserError
 from zoomr.loading import add_delimiters, load_tokenizer
 from zoomr.prompts import render_prompt
-from zoomr.runs import UserError
 from zoomr.segments import BEGIN_SUMMARY, END_SUMMARY, delimiter_ids
 
 

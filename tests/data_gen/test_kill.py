@@ -11,8 +11,8 @@ from pathlib import Path
 import hydra
 import pytest
 
-from configs.cli import CONFIGS
 from data_gen.summarize import summarize
+from pipeline.cli import CONFIGS
 from tests.data_gen.conftest import manifest, prepared_run, rows, summarize_run, texts, trace
 from tests.data_gen.scripted_server import Answer, echo, serve
 

@@ -10,11 +10,11 @@ from pathlib import Path
 import hydra
 import pytest
 
-from configs.cli import CONFIGS
 from data_gen.build import build
 from data_gen.ledger.tokens import ledger_tokenizer
 from data_gen.prepare import prepare
 from data_gen.summarize import summarize
+from pipeline.cli import CONFIGS
 from tests.data_gen.conftest import manifest
 
 ROOT = Path(__file__).parents[2]

@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 from omegaconf import OmegaConf
 
-from configs.cli import CONFIGS
 from data_gen import ledger
 from data_gen.lengths import approximate_tokens
 from data_gen.segmentation import Segmentation
@@ -22,8 +21,9 @@ from data_gen.summarize import summarize
 from data_gen.teacher.served import endpoint, free_port
 from data_gen.teacher.settings import Teacher
 from data_gen.traces import read_trace
+from pipeline.cli import CONFIGS
 from tests.data_gen.conftest import prepared_run, rows, summarize_run
-from zoomr.runs import UserError
+from zoomr.errors import UserError
 
 ROOT = Path(__file__).parents[2]
 

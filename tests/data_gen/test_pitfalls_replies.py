@@ -8,7 +8,7 @@ import pytest
 from data_gen.summarize import summarize
 from tests.data_gen.conftest import prepared_run, rows, summarize_run, texts, trace
 from tests.data_gen.scripted_server import Answer, Call, completion, echo, serve
-from zoomr.runs import UserError
+from zoomr.errors import UserError
 
 
 def run_with(configure, tmp_path, script, paragraphs=5, **changes):

@@ -12,7 +12,7 @@ from data_gen.summaries import Summaries
 from data_gen.summarize import summarize
 from tests.data_gen.conftest import manifest, prepared_run, rows, summarize_run, texts, trace
 from tests.data_gen.scripted_server import Answer, completion, echo, serve
-from zoomr.runs import UserError
+from zoomr.errors import UserError
 
 
 def slow(seconds):

@@ -9,9 +9,9 @@ from importlib.util import find_spec
 import pytest
 from omegaconf import OmegaConf
 
-from configs.cli import CONFIGS
 from data_gen.ledger.tokens import ledger_tokenizer
 from data_gen.summarize import summarize
+from pipeline.cli import CONFIGS
 from tests.data_gen.conftest import prepared_run, rows, summarize_run, trace
 
 TRANSFORMERS = pytest.param(

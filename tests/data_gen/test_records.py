@@ -12,7 +12,7 @@ from data_gen.records import Skip, boxed_answer, cut_at_thought, read_conversati
 from data_gen.segmentation import Segmentation
 from data_gen.sources import Ledger, Published
 from data_gen.traces import read_trace, read_traces
-from zoomr.runs import UserError
+from zoomr.errors import UserError
 
 RAW = Segmentation(merge=False, minimum=120, target=225, maximum=512)
 ASSISTANT = (

@@ -10,7 +10,7 @@ from omegaconf import OmegaConf
 
 from eval.benchmarks import ChoiceTable, LedgerBenchmark, MathTable, checksum
 from tests.eval.conftest import data_file
-from zoomr.runs import UserError
+from zoomr.errors import UserError
 
 CONFIGS = Path(__file__).resolve().parents[2] / "configs" / "benchmark"
 

@@ -12,8 +12,8 @@ import pytest
 from eval.reporting.active_set import active_set
 from eval.rows import read_rows
 from eval.view import render
+from pipeline import read_manifest
 from tests.eval.conftest import CELLS
-from zoomr.runs import read_manifest
 
 playwright = pytest.importorskip("playwright.sync_api", reason="needs the package playwright")
 ROOT = Path(__file__).parents[2]

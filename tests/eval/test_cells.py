@@ -5,7 +5,8 @@ import pytest
 from eval.benchmarks import Problem
 from eval.budget import Reference, matched_budget
 from eval.cells import directory_label, method_label, requests, sample_seed
-from zoomr.runs import UserError, read_manifest
+from pipeline import read_manifest
+from zoomr.errors import UserError
 
 PROBLEMS = [Problem(f"p{n}", "question", "1") for n in range(7)]
 

@@ -11,7 +11,7 @@ from eval.benchmarks import Problem
 from eval.cells import requests
 from eval.decode import decode
 from tests.train.tiny import make_tokenizer
-from zoomr.runs import UserError
+from zoomr.errors import UserError
 
 WANTED = requests([Problem(f"p{n}", f"question {n}", "1", "system") for n in range(7)], 1, 0, None)
 CFG = OmegaConf.create(

@@ -9,16 +9,16 @@ from omegaconf import OmegaConf
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
-from configs.cli import CONFIGS
 from eval.checkpoint import Checkpoint
 from eval.fidelity import ROWS, measure_fidelity
 from eval.reporting.active_sizes import gap_sentence, sizes
 from eval.reporting.fidelity import fidelity_table, halves_sentence, ranking
 from eval.reporting.fidelity_section import readable_rows, section
 from eval.rows import read_rows
+from pipeline.cli import CONFIGS
 from tests.zoomr.tiny import VOCABULARY, make_model, prompt_of, story
 from zoomr import comparison
-from zoomr.runs import UserError
+from zoomr.errors import UserError
 from zoomr.segments import BEGIN_SUMMARY, END_SUMMARY
 
 TEMPLATE = "{% for m in messages %}{{ m['content'] }} {% if m['role'] == 'assistant' %}</s> {% endif %}{% endfor %}"

@@ -9,7 +9,7 @@ from data_gen.jsonl import write_rows
 from eval.finetuned import compare
 from eval.rows import read_rows
 from eval.score import score_cells
-from zoomr.runs import UserError
+from zoomr.errors import UserError
 
 MODEL = {"name": "micro", "revision": None, "dtype": None}
 

@@ -12,8 +12,9 @@ from eval import generate
 from eval.cells import Request
 from eval.generate import FAILURE, SAMPLES, generate_cell
 from eval.rows import read_rows
+from pipeline import read_manifest
 from tests.eval.conftest import METERS
-from zoomr.runs import UserError, read_manifest
+from zoomr.errors import UserError
 
 REFUSED = 7
 

@@ -9,7 +9,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 STAGE = """from pathlib import Path
-from configs.cli import stage
+from pipeline.cli import stage
 
 
 @stage("eval")

@@ -8,7 +8,7 @@ from hydra import compose, initialize_config_dir
 
 from eval.plan import plan, sums
 from eval.sweeps import cells, settle
-from zoomr.runs import UserError
+from zoomr.errors import UserError
 
 CONFIGS = Path(__file__).resolve().parents[2] / "configs"
 

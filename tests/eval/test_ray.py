@@ -11,7 +11,7 @@ from hydra import compose, initialize_config_dir
 ROOT = Path(__file__).resolve().parents[2]
 JOB = """import ray
 from pathlib import Path
-from configs.cli import stage
+from pipeline.cli import stage
 
 
 @stage("eval")

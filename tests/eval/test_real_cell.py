@@ -10,7 +10,7 @@ from data_gen.ledger.tokens import ledger_tokenizer
 from eval.generate import SAMPLES, generate_cell
 from eval.rows import read_rows
 from eval.view import render
-from zoomr.runs import read_manifest
+from pipeline import read_manifest
 
 
 @pytest.fixture(scope="module")

@@ -20,14 +20,14 @@ import data_gen.summarize
 import eval.report
 import train.export
 import train.sft
-from configs.cli import CONFIGS
 from eval.generate import generate_cell
 from eval.score import score_cells
 from eval.sweeps import GROUPS, cells
+from pipeline import read_manifest, resolve_run
+from pipeline.cli import CONFIGS
 from tests.data_gen.scripted_server import completion, serve
 from tests.train.tiny import R1, save_base
 from train.tracking import read_figures
-from zoomr.runs import read_manifest, resolve_run
 
 SHRINK = 512
 ARCHITECTURES = {

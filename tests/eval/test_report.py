@@ -10,7 +10,7 @@ from omegaconf import OmegaConf
 
 from eval.report import PAPER, build
 from eval.score import score_cells
-from zoomr.runs import UserError
+from zoomr.errors import UserError
 
 ZOOM = {"_target_": "zoomr.ZoomR", "c": 2, "k": 2, "window": 48}
 RANDOM = ZOOM | {"_target_": "zoomr.RandomZoom"}

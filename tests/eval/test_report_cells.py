@@ -10,8 +10,8 @@ import pytest
 from eval.reporting.active_set import KINDS, active_set
 from eval.reporting.learning import curve
 from eval.rows import read_rows
+from pipeline import read_manifest
 from tests.eval.conftest import CELLS
-from zoomr.runs import read_manifest
 
 Rows = list[dict[str, str]]
 

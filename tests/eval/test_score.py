@@ -9,7 +9,8 @@ from omegaconf import OmegaConf
 from data_gen.jsonl import write_rows
 from eval.rows import read_rows
 from eval.score import score_cells
-from zoomr.runs import UserError, read_manifest
+from pipeline import read_manifest
+from zoomr.errors import UserError
 
 
 @pytest.fixture

@@ -14,10 +14,10 @@ from hydra import compose, initialize_config_dir
 from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
 from hydra.core.override_parser.overrides_parser import OverridesParser
 
-from configs.cli import stage
 from eval.benchmarks import Problem
 from eval.cells import requests
 from eval.sweeps import cells, jobs
+from pipeline.cli import stage
 from tests.eval.conftest import data_file, json_lines
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -122,7 +122,7 @@ def test_h11_a_terminated_stage_keeps_its_rows_and_has_an_exit_code_of_its_own(t
     script.write_text(
         "import sys, time\n"
         f"sys.path.insert(0, {str(ROOT)!r})\n"
-        "from zoomr.runs import AppendLog\n"
+        "from pipeline import AppendLog\n"
         "with AppendLog('rows.jsonl') as log:\n"
         "    for n in range(1000):\n"
         "        log.append({'id': n}); time.sleep(0.01)\n"

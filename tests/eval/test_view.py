@@ -9,7 +9,7 @@ import pytest
 
 from eval.view import find, render
 from tests.eval.conftest import METERS
-from zoomr.runs import UserError
+from zoomr.errors import UserError
 
 SETTINGS = {"method": {"name": "zoomr", "policy": {"window": 3}}, "benchmark": {"name": "ledger"}}
 # Prompt 0-3, then two closed paragraphs with summaries of two tokens, and an open one.

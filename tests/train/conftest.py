@@ -7,7 +7,7 @@ import pytest
 from datasets import Dataset
 from omegaconf import OmegaConf
 
-from configs.cli import CONFIGS
+from pipeline.cli import CONFIGS
 from tests.train.tiny import R1, save_base
 from zoomr.loading import load_tokenizer
 from zoomr.prompts import render_row

@@ -6,7 +6,7 @@ import pytest
 from omegaconf import OmegaConf
 
 from train.bench import Turn, bench, summarize
-from zoomr.runs import UserError
+from zoomr.errors import UserError
 
 
 def options(tmp_path, steps):

@@ -17,8 +17,8 @@ from train.collate import RightPadding
 from train.fit import fit, learn_under, make_trainer
 from train.lora import Lora, adapt
 from train.tracking import read_figures
+from zoomr.errors import UserError
 from zoomr.loading import DELIMITERS, load, load_tokenizer
-from zoomr.runs import UserError
 
 ROOT = Path(__file__).parents[2]
 

@@ -10,9 +10,9 @@ import train.export
 from tests.train.tiny import LLAMA3, save_base
 from train.lora import Lora, adapt, finish_adapter
 from train.merge import merge
+from zoomr.errors import UserError
 from zoomr.loading import load, load_tokenizer
 from zoomr.prompts import end_of_turn
-from zoomr.runs import UserError
 
 
 def random_adapter(directory, base, std=0.1):

@@ -5,8 +5,8 @@ from datasets import Dataset
 
 from tests.train.conftest import make_rows
 from train.preflight import GREEN, check_rows, describe, legible
+from zoomr.errors import UserError
 from zoomr.loading import DELIMITERS
-from zoomr.runs import UserError
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ from tests.zoomr.conftest import tokenizer  # noqa: F401
 from tests.zoomr.tiny import make_model, policies, prompt_of, story
 from train.under_policy import UnderPolicy
 from zoomr import teacher_forced
+from zoomr.errors import UserError
 from zoomr.policies import H2O, OracleZoom, SumR, ZoomR
-from zoomr.runs import UserError
 
 IGNORED = -100
 PROMPTS = [prompt_of(seed, length) for seed, length in enumerate((5, 1, 12))]

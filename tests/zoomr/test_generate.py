@@ -8,7 +8,7 @@ import torch
 
 from tests.zoomr.tiny import BEGIN, BOUNDARIES, CLOSE, END, EOS, PAD, STOP, make_model, policies, prompt_of
 from zoomr import Full, RunMeter, StreamingLLM, ZoomR, decode, generate, stream
-from zoomr.runs import UserError
+from zoomr.errors import UserError
 
 PROMPTS = [prompt_of(seed, length) for seed, length in enumerate((31, 32, 33, 65))]
 LONG = policies(window=400, budget=400)

@@ -5,8 +5,8 @@ import torch
 from transformers import AutoTokenizer
 
 from tests.train.tiny import TEMPLATES, make_tokenizer, save_base
+from zoomr.errors import UserError
 from zoomr.loading import DELIMITERS, add_delimiters, load, load_tokenizer
-from zoomr.runs import UserError
 
 CONTEXTS = ["{}", "\n{}", "x.{}", "x. {}", "{}\n", "{}x", "{}{}", "2{}2", "  {}  "]
 

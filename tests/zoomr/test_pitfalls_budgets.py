@@ -5,8 +5,8 @@ import pytest
 from tests.zoomr.decoding import decoding
 from tests.zoomr.tiny import policies, prompt_of, story
 from zoomr import H2O, SnapKV
+from zoomr.errors import UserError
 from zoomr.meter import resolve_budget
-from zoomr.runs import UserError
 
 PROMPT, STORY = prompt_of(0, 9), story(2, paragraphs=4)
 EVICTING = [name for name, policy in policies().items() if not policy.recalls and not name.startswith("full")]

@@ -10,10 +10,10 @@ from transformers import DynamicCache
 from tests.zoomr.tiny import BEGIN, BOUNDARIES, CLOSE, make_model, prompt_of, story
 from zoomr import ZoomR, compat, decode
 from zoomr.batch import Batch
+from zoomr.errors import UserError
 from zoomr.forcing import Forcing
 from zoomr.plan import Plan
 from zoomr.rows import Request
-from zoomr.runs import UserError
 
 PROMPT, STORY = prompt_of(0, 9), story(2, paragraphs=4)
 

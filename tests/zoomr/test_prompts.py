@@ -3,9 +3,9 @@
 import pytest
 
 from tests.train.tiny import ASSISTANT, CHATML, CLOSED_LATE, LLAMA3, R1, SYSTEM, TEMPLATES, USER, make_tokenizer
+from zoomr.errors import UserError
 from zoomr.loading import add_delimiters
 from zoomr.prompts import end_of_turn, render_prompt, render_row
-from zoomr.runs import UserError
 from zoomr.segments import BEGIN_SUMMARY, END_SUMMARY
 
 

@@ -7,8 +7,8 @@ from typing import ClassVar
 
 from torch import Tensor
 
+from zoomr.errors import UserError
 from zoomr.policies.base import Needs, Scope, SlotView
-from zoomr.runs import UserError
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,7 +5,7 @@ import re
 
 from omegaconf import OmegaConf
 
-from zoomr.runs import UserError
+from zoomr.errors import UserError
 
 SECONDS = {"s": 1, "m": 60, "h": 3600}
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from zoomr.runs.files import full_disk
+from pipeline.files import full_disk
 
 
 class AppendLog:

@@ -2,9 +2,9 @@
 
 import pytest
 
-from configs.duration import scaled, seconds
+from pipeline.duration import scaled, seconds
 from tests.configs.test_configs import compose
-from zoomr.runs import UserError
+from zoomr.errors import UserError
 
 
 def test_durations():

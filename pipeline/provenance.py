@@ -12,7 +12,7 @@ PACKAGES = ("torch", "transformers", "peft", "trl", "datasets", "openai", "hydra
 @cache
 def commit() -> str:
     """Return the checkout's commit, with `+dirty` where tracked files differ from it, or `unknown` outside git."""
-    root = Path(__file__).parents[2]
+    root = Path(__file__).parents[1]
     head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=root, capture_output=True, text=True)
     if head.returncode != 0:
         return "unknown"

@@ -5,7 +5,7 @@ import hashlib
 import os
 from pathlib import Path
 
-from zoomr.runs.errors import UserError
+from zoomr.errors import UserError
 
 
 def full_disk(path: Path) -> UserError:

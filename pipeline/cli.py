@@ -16,9 +16,10 @@ from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from zoomr.runs import UserError
+import pipeline.duration  # noqa: F401  registers the resolver that presets use
+from zoomr.errors import UserError
 
-CONFIGS = Path(__file__).parent
+CONFIGS = Path(__file__).parents[1] / "configs"
 
 
 def stage(root: str) -> Callable[[Callable[[DictConfig], Any]], Callable[[], None]]:

@@ -10,9 +10,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from zoomr.runs.errors import UserError
-from zoomr.runs.files import sha256, write_atomic
-from zoomr.runs.provenance import commit, versions
+from pipeline.files import sha256, write_atomic
+from pipeline.provenance import commit, versions
+from zoomr.errors import UserError
 
 MANIFEST = "manifest.json"
 LATEST = "latest"

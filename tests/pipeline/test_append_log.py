@@ -10,7 +10,8 @@ import time
 
 import pytest
 
-from zoomr.runs import AppendLog, UserError
+from pipeline import AppendLog
+from zoomr.errors import UserError
 
 
 def test_rows_come_back_in_order_and_keys_know_them(tmp_path):
@@ -66,7 +67,7 @@ def test_a_full_disk_is_one_sentence_and_loses_nothing(tmp_path, monkeypatch):
 def test_d10_kill_at_any_moment_leaves_whole_rows_without_gaps(tmp_path):
     path = tmp_path / "log.jsonl"
     writer = (
-        "import sys; from zoomr.runs import AppendLog\n"
+        "import sys; from pipeline import AppendLog\n"
         "log = AppendLog(sys.argv[1]); done = log.keys()\n"
         "for i in range(10**6):\n"
         "    if str(i) not in done: log.append({'id': str(i), 'text': 'x' * (i % 5000)})\n"

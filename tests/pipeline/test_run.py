@@ -7,7 +7,8 @@ from contextlib import closing
 
 import pytest
 
-from zoomr.runs import Run, UserError, files, fingerprint, read_manifest, resolve_run, write_atomic
+from pipeline import Run, files, fingerprint, read_manifest, resolve_run, write_atomic
+from zoomr.errors import UserError
 
 
 def open_run(root, settings=None, inputs=None, label="demo"):

@@ -21,8 +21,8 @@ CASES = {
 }
 JOB = """
 import sys
-from configs.cli import stage
-from zoomr.runs import UserError
+from pipeline.cli import stage
+from zoomr.errors import UserError
 
 @stage("eval")
 def main(config):
