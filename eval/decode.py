@@ -4,11 +4,11 @@ import hashlib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from hydra.utils import instantiate
 from omegaconf import DictConfig
 
 from eval.cells import Request, method_settings
 from eval.checkpoint import Checkpoint
+from pipeline.objects import make
 from zoomr.errors import UserError
 
 if TYPE_CHECKING:
@@ -131,8 +131,8 @@ def budget_tokens(budget: Any, cfg: DictConfig, model: Any, prompt_tokens: int, 
 def make_policy(settings: dict[str, Any], requests: list[Request]) -> Any:
     """The policy for these requests; targets of `problem` are what each request's problem says it needs."""
     if settings.get("targets") != "problem":
-        return instantiate(settings)
+        return make("method", settings)
     targets = [request.problem.needs for request in requests]
     if None in targets:
         raise UserError("method.targets=problem: these problems do not say what they need; use benchmark=ledger.")
-    return instantiate(settings, targets=targets, _convert_="all")
+    return make("method", settings | {"targets": targets})

@@ -10,7 +10,6 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
 
 from eval.cells import sample_seed
@@ -19,6 +18,7 @@ from eval.given_traces import GivenTrace, given_traces, trace_file
 from eval.reporting.fidelity import ROWS, write_fidelity
 from pipeline import AppendLog, Run, progress, read_manifest, read_rows
 from pipeline.cli import stage
+from pipeline.objects import make
 from zoomr.errors import UserError
 
 Key = tuple[str, int | None]  # a method, and the window that stands for a budget
@@ -52,6 +52,7 @@ def measure_fidelity(cfg: DictConfig) -> None:
         inputs=checkpoint.inputs | {"fidelity.path": file},
         config=config,
         next_command=f"python -m eval.report preset={cfg.preset.name}",
+        check=lambda: [make_policy(name, policy_of(method)) for name, method in settings["methods"].items()],
     )
     if not run.complete:
         with closing(run), AppendLog(run.dir / ROWS) as log:
@@ -129,7 +130,7 @@ def measure(
             policies.append(policy_settings(settings["methods"][method], window, matched, settings["match"]))
         refreshes: list[list[Any]] = [[] for _ in keys]
         found = reference.compare(
-            [instantiate(policy) for policy in policies],
+            [make_policy(method, policy) for (method, _), policy in zip(keys, policies, strict=True)],
             seed=sample_seed(seed, trace.id, 0),
             traces=[own.append for own in refreshes],
         )
@@ -177,7 +178,7 @@ def policy_settings(
     match : dict
         ``fidelity.match``.
     """
-    policy = {key: value for key, value in method.items() if key != "name"}
+    policy = policy_of(method)
     if "window" in policy:
         policy["window"] = window
     if policy.get("budget") == "match":
@@ -185,6 +186,16 @@ def policy_settings(
             raise UserError(f"fidelity.match.method={match['method']} is not among fidelity.methods.")
         policy["budget"] = round(matched[f"active_tokens_{match['statistic']}"])
     return policy
+
+
+def policy_of(method: dict[str, Any]) -> dict[str, Any]:
+    """The settings of a method's policy, without what is there for tables."""
+    return {key: value for key, value in method.items() if key not in ("name", "show")}
+
+
+def make_policy(method: str, policy: dict[str, Any]) -> Any:
+    """The policy of one of `fidelity.methods`."""
+    return make(f"fidelity.methods.{method}", policy)
 
 
 def active_at(refreshes: list[Any], seen: int) -> int | None:
