@@ -14,6 +14,7 @@ from data_gen.jsonl import read_rows
 from data_gen.traces import Trace
 from pipeline import Run, read_manifest, resolve_run, write_atomic
 from pipeline.cli import CONFIGS, stage
+from pipeline.objects import model_path
 from pipeline.run import content_digest
 from zoomr.errors import UserError
 
@@ -33,7 +34,7 @@ def build(cfg: DictConfig) -> None:
     config = plain(cfg)
     files = {name: Path(path) for name, path in config["build"]["benchmark_files"].items() if path}
     benchmarks = config["dataset"]["benchmarks"]
-    local_tokenizer = Path(cfg.model.path) / "tokenizer.json"
+    local_tokenizer = Path(model_path(cfg.model)) / "tokenizer.json"
     run = Run.open(
         cfg.paths.runs,
         stage="build",

@@ -19,6 +19,7 @@ from data_gen.teacher.prompt import Prompt, Request, requests, teacher_identity
 from data_gen.teacher.settings import Patience, Teacher
 from pipeline import Run, progress, read_manifest, resolve_run
 from pipeline.cli import stage
+from pipeline.objects import model_path
 from zoomr.errors import UserError
 
 KEPT = ("id", "trace", "paragraph", "summary", "finish_reason", "usage", "model")
@@ -61,6 +62,7 @@ def summarize(cfg: DictConfig) -> None:
             print(Estimate.of(missing, teacher, setup.latency))
             return None
         total = _paragraphs(prepared, cfg.limit)
+        model_path(cfg.model)  # the teacher may be the model itself
         patience: Patience = make(cfg, "summarize.patience")
         failures = asyncio.run(_ask(teacher, patience, setup.summary_tokens, run.dir, missing, store, total))
         counts = _write_outputs(run.dir, store, failures, row_ids)

@@ -66,7 +66,7 @@ SETTINGS: dict[str, Allowed] = {
     "preset.*": several(TEXT),
     "model.shape.*": ABOVE_ZERO,
     "model.dtype": DTYPE,
-    "model.revision": TEXT | NULL,
+    "model.*revision": TEXT | NULL,
     "model.*": TEXT,
     "generation.name": TEXT,
     "generation.temperature": number(0),

@@ -6,6 +6,7 @@ from typing import Any
 
 from hydra.errors import InstantiationException
 from hydra.utils import get_object, instantiate
+from omegaconf import DictConfig, OmegaConf
 
 from zoomr.errors import UserError
 
@@ -41,3 +42,10 @@ def make(name: str, settings: Mapping[str, Any], **given: Any) -> Any:
         about = re.match(r"(\w+)[=:]", str(error))
         named = about is not None and about[1] in {*settings, *given}
         raise UserError(f"{name}.{error}" if named else f"{name}: {error}") from error
+
+
+def model_path(model: DictConfig) -> str:
+    """The directory or hub id of the configured `model`; what its `fetch` names fills the directory on first use."""
+    if "fetch" in model:
+        make("model.fetch", OmegaConf.to_container(model.fetch, resolve=True))  # type: ignore[arg-type]
+    return str(model.path)

@@ -13,6 +13,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from pipeline import Run, read_manifest, resolve_run
 from pipeline.cli import stage
+from pipeline.objects import model_path
 from train.ranks import from_first, rank, world_size
 from zoomr.errors import UserError
 
@@ -48,7 +49,7 @@ def main(cfg: DictConfig) -> None:
 def open_run(cfg: DictConfig, config: dict[str, Any], data: Path) -> Run:
     """Open the run directory, named by what shapes the adapter."""
     sft = {name: value for name, value in config["sft"].items() if name not in WITHOUT_EFFECT}
-    base = Path(cfg.model.path)
+    base = Path(model_path(cfg.model))
     return Run.open(
         cfg.paths.runs,
         stage="sft",

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from eval.reporting.figures import house_style, save
-from train.tracking import read_figures
+from pipeline.figures import read_figures
 
 SHARES = {
     "eval/finished": ("answers that end", "#000000", "s"),
