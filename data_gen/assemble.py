@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 from data_gen.records import Skip
 from data_gen.traces import Trace
 from zoomr.prompts import render_row
-from zoomr.segments import BEGIN_SUMMARY, END_SUMMARY, delimiter_ids
+from zoomr.summaries.segments import BEGIN_SUMMARY, END_SUMMARY, delimiter_ids
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase

@@ -13,7 +13,7 @@ from data_gen.assemble import IGNORED, TrainingRow
 from data_gen.decontamination import Decontamination
 from data_gen.page import histogram, page, table
 from data_gen.statistics import describe
-from zoomr.segments import delimiter_ids
+from zoomr.summaries.segments import delimiter_ids
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase

@@ -120,10 +120,10 @@ def method_label(method: str, policy: dict[str, Any]) -> str:
     """
     parts = [method.removesuffix("_prompt")]
     parts += [f"{key}{policy[key]}" for key in ("c", "k") if key in policy]
-    parts += [key.replace("_", " ") for key, value in policy.items() if value is True and key != "protect_prompt"]
+    parts += [key.replace("_", " ") for key, value in policy.items() if value is True and key != "keep_prompt"]
     if policy.get("every") is not None:
         parts.append(f"every {policy['every']}")
-    if policy.get("protect_prompt"):
+    if policy.get("keep_prompt"):
         parts.append("with prompt")
     if "budget" in policy and policy["budget"] != "match":
         parts.append(f"budget {policy['budget']}")

@@ -9,7 +9,7 @@ from data_gen.jsonl import read_rows
 from pipeline import resolve_run
 from zoomr.errors import UserError
 from zoomr.prompts import render_row
-from zoomr.segments import BEGIN_SUMMARY
+from zoomr.summaries.segments import BEGIN_SUMMARY
 
 FIELDS = ("id", "user", "assistant")
 

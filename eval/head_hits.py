@@ -7,7 +7,7 @@ from torch import Tensor
 
 from zoomr import ZoomR
 from zoomr.policies import RefreshView
-from zoomr.selection import Votes
+from zoomr.summaries.votes import Votes
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -54,7 +54,7 @@ def measure(point: Point, form: Form, checkpoint: Checkpoint, device: str | None
     from zoomr.compat import kv_shape
     from zoomr.plan import Plan
     from zoomr.rows import Request
-    from zoomr.segments import boundary_table, delimiter_ids
+    from zoomr.summaries.segments import boundary_table, delimiter_ids
 
     model, tokenizer = checkpoint.load(device)
     boundaries = frozenset(boundary_table(tokenizer))

@@ -18,8 +18,8 @@ from zoomr.compat import sdpa_attention_forward
 from zoomr.errors import UserError
 from zoomr.policies import Needs, Recalling, RefreshView
 from zoomr.rows import Request, Row, derived_seed
-from zoomr.segments import boundary_table, delimiter_ids
-from zoomr.selection import label_positions, mean_key
+from zoomr.summaries.segments import boundary_table, delimiter_ids
+from zoomr.summaries.votes import label_positions, mean_key
 
 TOGETHER = 64  # refreshes of a row that are worked out at once
 

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import kl_div
 
-from zoomr.chunked import Visit, forced_in_chunks
+from zoomr.chunks import Visit, forced_in_chunks
 from zoomr.errors import UserError
-from zoomr.loop import Prompt
+from zoomr.generation import Prompt
 from zoomr.policies import Full, Policy
 from zoomr.results import Usage
 from zoomr.trace import Trace

@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from zoomr.segments import BEGIN_SUMMARY, END_SUMMARY
+from zoomr.summaries.segments import BEGIN_SUMMARY, END_SUMMARY
 
 LONGEST_ANSWER = 2000  # characters; golds of the benchmarks have fewer than 200
 MOST_BOXES = 32

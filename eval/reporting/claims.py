@@ -41,12 +41,12 @@ class Question(Protocol):
 
 def plain(method: str) -> Pick:
     """The method as published: a baseline without the prompt kept."""
-    return lambda cell: cell.method == method and not cell.policy.get("protect_prompt")
+    return lambda cell: cell.method == method and not cell.policy.get("keep_prompt")
 
 
 def with_prompt(method: str) -> Pick:
     """The baseline with the whole prompt kept."""
-    return lambda cell: cell.method == method and bool(cell.policy.get("protect_prompt"))
+    return lambda cell: cell.method == method and bool(cell.policy.get("keep_prompt"))
 
 
 def picked(cells: Sequence[ScoredCell], *picks: Pick) -> list[ScoredCell]:

@@ -73,8 +73,8 @@ def accuracy_against_active(cells: list[ScoredCell], curves: list[ScoredCell], s
 
 def draw_budget_curves(axis: Any, cells: list[ScoredCell]) -> None:
     """Draw accuracy over the budget, a line a method; dashed where the prompt is kept."""
-    for method, kept in sorted({(cell.method, bool(cell.policy.get("protect_prompt"))) for cell in cells}):
-        line = [cell for cell in cells if (cell.method, bool(cell.policy.get("protect_prompt"))) == (method, kept)]
+    for method, kept in sorted({(cell.method, bool(cell.policy.get("keep_prompt"))) for cell in cells}):
+        line = [cell for cell in cells if (cell.method, bool(cell.policy.get("keep_prompt"))) == (method, kept)]
         line.sort(key=lambda cell: cell.summary["meters"]["active_tokens_mean"])
         active = [cell.summary["meters"]["active_tokens_mean"] for cell in line]
         accuracy = [100 * cell.summary["accuracy"] for cell in line]
@@ -98,7 +98,7 @@ def draw_point(axis: Any, cell: ScoredCell, label: str) -> None:
         color=colour,
         marker=marker,
         markersize=5,
-        markerfacecolor="white" if cell.policy.get("protect_prompt") else colour,
+        markerfacecolor="white" if cell.policy.get("keep_prompt") else colour,
         linewidth=0.8,
         linestyle="none",
         label=label,

@@ -42,7 +42,7 @@ def title(cell: ScoredCell) -> str:
     """Name of a cell's method for people."""
     name = NAMES.get(cell.method, cell.method)
     parts = [f"{key}={cell.policy[key]}" for key in ("c", "k") if key in cell.policy]
-    suffix = " + prompt" if cell.policy.get("protect_prompt") else ""
+    suffix = " + prompt" if cell.policy.get("keep_prompt") else ""
     return f"{name}{suffix}" + (f" ({', '.join(parts)})" if parts else "")
 
 
@@ -111,7 +111,7 @@ def paper_rows(cells: list[ScoredCell], paper: dict[str, Any], models: dict[str,
     ours = {
         (models.get(cell.model["name"]), cell.method, cell.benchmark): cell
         for cell in reversed(cells)
-        if cell.model["checkpoint"] == "export" and not cell.policy.get("protect_prompt")
+        if cell.model["checkpoint"] == "export" and not cell.policy.get("keep_prompt")
     }
     rows = []
     for model, methods in paper["table1"].items():

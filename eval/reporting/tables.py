@@ -71,7 +71,7 @@ def linked_pivot(cells: list[ScoredCell], rows: list[dict[str, Any]], models: di
 
 def title_of(cell: ScoredCell) -> str | None:
     """The paper's name of a cell's method; None where the paper has none."""
-    published = cell.model["checkpoint"] == "export" and not cell.policy.get("protect_prompt")
+    published = cell.model["checkpoint"] == "export" and not cell.policy.get("keep_prompt")
     return NAMES.get(cell.method) if published else None
 
 

@@ -20,7 +20,7 @@ from tests.data_gen.scripted_server import Answer, echo, serve
 from zoomr.errors import UserError
 from zoomr.loading import add_delimiters, load_tokenizer
 from zoomr.prompts import render_prompt
-from zoomr.segments import BEGIN_SUMMARY, END_SUMMARY, delimiter_ids
+from zoomr.summaries.segments import BEGIN_SUMMARY, END_SUMMARY, delimiter_ids
 
 
 @pytest.fixture(scope="module")

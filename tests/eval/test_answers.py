@@ -7,7 +7,7 @@ import time
 import pytest
 
 from eval.grading.answers import final_answer, strip_summaries
-from zoomr.segments import BEGIN_SUMMARY, END_SUMMARY
+from zoomr.summaries.segments import BEGIN_SUMMARY, END_SUMMARY
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 import torch
 from omegaconf import OmegaConf
 
-import zoomr.loop
+import zoomr.generation
 from eval.benchmarks import Problem
 from eval.cells import requests
 from eval.decode import decode

@@ -19,7 +19,7 @@ from pipeline.cli import CONFIGS
 from tests.zoomr.tiny import VOCABULARY, make_model, prompt_of, story
 from zoomr import comparison
 from zoomr.errors import UserError
-from zoomr.segments import BEGIN_SUMMARY, END_SUMMARY
+from zoomr.summaries.segments import BEGIN_SUMMARY, END_SUMMARY
 
 TEMPLATE = "{% for m in messages %}{{ m['content'] }} {% if m['role'] == 'assistant' %}</s> {% endif %}{% endfor %}"
 

@@ -13,7 +13,7 @@ from eval.report import PAPER
 from eval.reporting.profile import draw_profile, load_points, profile_rows, profile_sentences
 from eval.workload import Form, analytic_tokens, write_row
 from tests.zoomr.tiny import VOCABULARY, make_model
-from zoomr.segments import BEGIN_SUMMARY, END_SUMMARY
+from zoomr.summaries.segments import BEGIN_SUMMARY, END_SUMMARY
 
 FORM = Form(prompt=8, paragraph=12, summary=4, gap=5)
 

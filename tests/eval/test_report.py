@@ -14,7 +14,7 @@ from zoomr.errors import UserError
 
 ZOOM = {"_target_": "zoomr.ZoomR", "c": 2, "k": 2, "window": 48}
 RANDOM = ZOOM | {"_target_": "zoomr.RandomZoom"}
-H2O = {"_target_": "zoomr.H2O", "budget": "match", "protect_prompt": False}
+H2O = {"_target_": "zoomr.H2O", "budget": "match", "keep_prompt": False}
 GREEDY = {"temperature": 0.0, "top_p": 1.0, "samples": 1, "max_new_tokens": 16384}
 
 

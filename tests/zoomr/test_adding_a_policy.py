@@ -17,7 +17,7 @@ def test_the_example_runs_in_every_mode(model, tokenizer):
     exec(code, names)
     prompts, stories = [prompt_of(0, 5), prompt_of(1, 9)], [story(0), story(1)]
     full = teacher_forced(model, tokenizer, prompts, stories, policy=Full(), keep_logits=True)
-    for policy in (names["OldestZoom"](c=1, window=6), names["EveryOther"](budget=20, protect_prompt=True)):
+    for policy in (names["OldestZoom"](c=1, window=6), names["EveryOther"](budget=20, keep_prompt=True)):
         masked, gathered = (
             teacher_forced(model, tokenizer, prompts, stories, policy=policy, mode=mode, keep_logits=True)
             for mode in ("mask", "gather")

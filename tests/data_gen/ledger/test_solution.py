@@ -9,7 +9,7 @@ from data_gen.ledger import draw
 from data_gen.ledger.solution import solution
 from data_gen.ledger.tokens import ledger_tokenizer
 from zoomr.loading import add_delimiters
-from zoomr.segments import BEGIN_SUMMARY, END_SUMMARY
+from zoomr.summaries.segments import BEGIN_SUMMARY, END_SUMMARY
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from zoomr.stores.base import StoreSize
+from zoomr.tiers.base import Size
 
 
 class HostRow:
@@ -19,17 +19,17 @@ class HostRow:
 
     Parameters
     ----------
-    size : StoreSize
+    size : Size
     """
 
-    def __init__(self, size: StoreSize):
+    def __init__(self, size: Size):
         self.size = size
         self.blocks: list[Tensor] = []
         self.length = 0
 
-    def append(self, kv: Tensor) -> int:
-        """Add the next tokens' KVs, (L, 2, H, n, d) on any device; returns the bytes copied."""
-        tokens = kv.permute(3, 0, 1, 2, 4).contiguous()
+    def append(self, kv: list[Tensor]) -> int:
+        """Add the next tokens' keys and values, (L, H, n, d) each, on any device; returns the bytes copied."""
+        tokens = torch.cat([part.permute(2, 0, 1, 3).flatten(1) for part in kv], dim=1)
         stop = self.length + tokens.shape[0]
         while stop > len(self.blocks) * self.size.block:
             self.blocks.append(self._new_block())
@@ -40,19 +40,22 @@ class HostRow:
         self.length = stop
         return tokens.numel() * tokens.element_size()
 
-    def read(self, spans: list[tuple[int, int]], device: torch.device) -> Tensor:
-        """KVs of half-open ranges of positions, one after the other, on `device`: (L, 2, H, n, d)."""
+    def read(self, spans: list[tuple[int, int]], device: torch.device) -> list[Tensor]:
+        """Keys and values of half-open ranges of positions, one after the other, on `device`: (L, H, n, d) each."""
         shape = self.size.shape
         number = sum(stop - start for start, stop in spans)
-        tokens = torch.empty(
-            number, shape.layers, 2, shape.kv_heads, shape.head_dim, dtype=self.size.dtype, device=device
-        )
+        tokens = torch.empty(number, self._width, dtype=self.size.dtype, device=device)
         done = 0
         for span in spans:
             for block, start, count in self._runs(*span):
                 tokens[done : done + count].copy_(self.blocks[block][start : start + count], non_blocking=True)
                 done += count
-        return tokens.permute(1, 2, 3, 0, 4)
+        parts = tokens.split([shape.layers * shape.kv_heads * width for width in self.size.widths], dim=1)
+        return [part.view(number, shape.layers, shape.kv_heads, -1).permute(1, 2, 0, 3) for part in parts]
+
+    @property
+    def _width(self) -> int:
+        return self.size.shape.layers * self.size.shape.kv_heads * sum(self.size.widths)
 
     def _runs(self, start: int, stop: int) -> Iterator[tuple[int, int, int]]:
         """The range as (block, first token in it, number of tokens)."""
@@ -63,6 +66,15 @@ class HostRow:
             start += count
 
     def _new_block(self) -> Tensor:
-        shape = self.size.shape
-        dimensions = (self.size.block, shape.layers, 2, shape.kv_heads, shape.head_dim)
-        return torch.empty(dimensions, dtype=self.size.dtype, pin_memory=self.size.device.type == "cuda")
+        pin = self.size.device.type == "cuda"
+        return torch.empty(self.size.block, self._width, dtype=self.size.dtype, pin_memory=pin)
+
+
+def runs(positions: Tensor) -> list[tuple[int, int]]:
+    """Ascending positions (n,) as half-open ranges."""
+    if not len(positions):
+        return []
+    breaks = (positions.diff() != 1).nonzero()[:, 0] + 1
+    starts = torch.cat([positions[:1], positions[breaks]])
+    stops = torch.cat([positions[breaks - 1], positions[-1:]]) + 1
+    return list(zip(starts.tolist(), stops.tolist(), strict=True))

@@ -1,4 +1,4 @@
-"""The arithmetic of a refresh: mean summary keys, votes, consensus, index sets (paper, section 3.3, algorithm 1).
+"""The arithmetic of a refresh: mean summary keys, votes, consensus (paper, section 3.3, algorithm 1).
 
 Letters used in shapes: L layers, R rows, Hq query heads, H KV heads, N summaries, T positions, d head dimension.
 """
@@ -63,21 +63,63 @@ def count_votes(
     -------
     Votes
     """
-    layers, rows, query_heads, width = queries.shape
-    kv_heads, summaries = means.shape[2], means.shape[3]
-    grouped = queries.float().reshape(layers, rows, kv_heads, query_heads // kv_heads, width)
-    scores = grouped @ means.float().transpose(-1, -2)
-    allowed = candidates[None, :, None, None, :]
-    if voters is not None:
-        allowed = allowed & voters.reshape(layers, 1, kv_heads, -1, 1)
-    scores = scores.masked_fill(~allowed, float("-inf"))
+    scores, allowed = _scores(queries, means, candidates, voters)
     if per_kv_head:
         scores, allowed = scores.amax(dim=3, keepdim=True), allowed.any(dim=3, keepdim=True)
-    weights = torch.nan_to_num(torch.softmax(scores.double() * scaling, dim=-1))  # without candidates all are -inf
-    chosen = scores.topk(min(k, summaries), dim=-1).indices
+    weights = _softmax(scores, scaling)
+    chosen = scores.topk(min(k, scores.shape[-1]), dim=-1).indices
     ballots = torch.zeros_like(weights).scatter_(-1, chosen, 1.0) * allowed
     counts = ballots * weights if weighted else ballots
     return Votes(counts.sum(dim=(0, 2, 3)), weights.sum(dim=(0, 2, 3)))
+
+
+def contrast_votes(
+    queries: Tensor,
+    habits: Tensor,
+    means: Tensor,
+    candidates: Tensor,
+    scaling: float,
+    per_kv_head: bool = False,
+    voters: Tensor | None = None,
+) -> Votes:
+    """What the heads ask for beyond their habit: sum over heads of softmax(q . mean key) - softmax(q' . mean key).
+
+    A head that asks the same at every boundary has no say.
+
+    Parameters
+    ----------
+    queries, means, candidates, scaling, per_kv_head, voters
+        See `count_votes`.
+    habits : (L, R, Hq, d)
+        q', the head's mean query at earlier boundaries, rotated for the present position; zero where there were none.
+
+    Returns
+    -------
+    Votes
+        Contrast as counts and as mass; those of a row sum to zero.
+    """
+    asked = []
+    for one in (queries, habits):
+        scores, _ = _scores(one, means, candidates, voters)
+        asked.append(_softmax(scores.amax(dim=3, keepdim=True) if per_kv_head else scores, scaling))
+    contrast = (asked[0] - asked[1]).sum(dim=(0, 2, 3))
+    return Votes(contrast, contrast)
+
+
+def _scores(queries: Tensor, means: Tensor, candidates: Tensor, voters: Tensor | None) -> tuple[Tensor, Tensor]:
+    """Scores (L, R, H, Hq / H, N), -inf where a head may not vote, and where it may."""
+    layers, rows, query_heads, width = queries.shape
+    kv_heads = means.shape[2]
+    grouped = queries.float().reshape(layers, rows, kv_heads, query_heads // kv_heads, width)
+    allowed = candidates[None, :, None, None, :]
+    if voters is not None:
+        allowed = allowed & voters.reshape(layers, 1, kv_heads, -1, 1)
+    return (grouped @ means.float().transpose(-1, -2)).masked_fill(~allowed, float("-inf")), allowed
+
+
+def _softmax(scores: Tensor, scaling: float) -> Tensor:
+    # without candidates all scores are -inf
+    return torch.nan_to_num(torch.softmax(scores.double() * scaling, dim=-1))
 
 
 def top_segments(rank: Tensor, tie: Tensor, eligible: Tensor, c: int) -> Tensor:
@@ -101,64 +143,3 @@ def top_segments(rank: Tensor, tie: Tensor, eligible: Tensor, c: int) -> Tensor:
         order = order.gather(1, step)
     chosen = torch.zeros_like(eligible).scatter_(1, order[:, :c], True)
     return chosen & eligible
-
-
-def label_positions(edges: Tensor, length: int) -> Tensor:
-    """Segment label of each position: the number of edges at or before it (see `SegmentTracker`).
-
-    Parameters
-    ----------
-    edges : (R, E) int64
-        Ascending; rows of fewer edges are filled with a number beyond every position.
-    length : int
-        Number of positions, T.
-
-    Returns
-    -------
-    (R, T) int64
-    """
-    positions = torch.arange(length, device=edges.device).expand(edges.shape[0], length)
-    return torch.searchsorted(edges, positions.contiguous(), right=True)
-
-
-def active_positions(
-    labels: Tensor,
-    last: Tensor,
-    finished: Tensor,
-    zoomed: Tensor,
-    shown: Tensor,
-    window: int,
-    keep_open: bool = False,
-) -> Tensor:
-    """The index set I_f = I_p + I_w + R_i of the zoomed + S_i of the shown (paper, section 3.3).
-
-    Parameters
-    ----------
-    labels : (R, T) int64
-        Segment labels of the positions.
-    last : (R,) int64
-        Position of the newest token; later positions are never active.
-    finished : (R,) int64
-        Number of finished summaries; the segment of that index is the open one.
-    zoomed, shown : (R, N) bool
-        Segments present as paragraph, and as summary.
-    window : int
-        The last `window` tokens, `last` included.
-    keep_open : bool
-        Keep the whole of the unfinished paragraph (and summary).
-
-    Returns
-    -------
-    (R, T) bool
-    """
-    rows, summaries = zoomed.shape
-    present = torch.zeros(rows, 2 * summaries + 3, dtype=torch.bool, device=labels.device)
-    present[:, 0] = True
-    present[:, 1 : 2 * summaries + 1 : 2] = zoomed
-    present[:, 2 : 2 * summaries + 2 : 2] = shown
-    if keep_open:
-        open_paragraph = 2 * finished[:, None] + 1
-        present.scatter_(1, torch.cat([open_paragraph, open_paragraph + 1], dim=1), True)
-    positions = torch.arange(labels.shape[1], device=labels.device)
-    in_window = positions > last[:, None] - window
-    return (present.gather(1, labels) | in_window) & (positions <= last[:, None])

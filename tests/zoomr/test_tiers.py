@@ -7,17 +7,17 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from tests.zoomr.tiny import BEGIN, BOUNDARIES, CLOSE, make_model, policies, prompt_of, story
-from zoomr import ZoomR, teacher_forced
 from zoomr.batch import Batch
-from zoomr.compat import KVShape
-from zoomr.forcing import Forcing
 from zoomr.plan import Plan
-from zoomr.rows import Request
 from zoomr.stores import LayerwiseStore, MaskStore, SlotEvictStore, SlotStore, StoreSize
 from zoomr.stores.host import HostRow
 from zoomr.stores.moves import plan_moves, runs
+
+from tests.zoomr.tiny import BEGIN, BOUNDARIES, CLOSE, make_model, policies, prompt_of, story
+from zoomr import ZoomR, teacher_forced
+from zoomr.compat import KVShape
+from zoomr.forcing import Forcing
+from zoomr.rows import Request
 
 SHAPE = KVShape(layers=2, kv_heads=2, head_dim=4)
 

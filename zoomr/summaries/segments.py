@@ -87,6 +87,7 @@ class SegmentTracker:
     unbalanced: int = field(default=0, init=False)
     longest_paragraph: int = field(default=0, init=False)
     is_open: bool = field(default=False, init=False)
+    was_forced: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
         self.edges = [self.prompt]
@@ -120,9 +121,10 @@ class SegmentTracker:
             if token == self.begin:
                 self.longest_paragraph = max(self.longest_paragraph, position - self.edges[-1])
                 self.edges.append(position)
-                self.is_open = True
+                self.is_open, self.was_forced = True, False
             elif token == self.end:
-                self.unbalanced += 1
+                self.unbalanced += not self.was_forced  # the end of a summary that was closed by force comes late
+                self.was_forced = False
             return False
         if token == self.end:
             self._close(position + 1, inner_stop=position)
@@ -130,6 +132,7 @@ class SegmentTracker:
         self.unbalanced += token == self.begin
         if position - self.edges[-1] >= self.max_summary:
             self.unbalanced += 1
+            self.was_forced = True
             self._close(position + 1, inner_stop=position + 1)
             return True
         return False
@@ -141,9 +144,8 @@ class SegmentTracker:
         self.edges.append(stop)
         self.is_open = False
 
-    def end_of_row(self, length: int) -> None:
-        """Account for the last, unfinished segment of a row of `length` tokens."""
+    def at_end(self, length: int) -> tuple[int, int]:
+        """Unbalanced delimiters and the longest paragraph of a row that ends here, after `length` tokens."""
         if self.is_open:
-            self.unbalanced += 1
-        else:
-            self.longest_paragraph = max(self.longest_paragraph, length - self.edges[-1])
+            return self.unbalanced + 1, self.longest_paragraph
+        return self.unbalanced, max(self.longest_paragraph, length - self.edges[-1])

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, get_args
 
-from zoomr.batch import Batch, serve
+from zoomr.compat import check_attention
 from zoomr.errors import UserError
-from zoomr.meter import RunMeter
-from zoomr.plan import Mode, Plan, Residency, TokenCallback
-from zoomr.policies import Policy
+from zoomr.policies.base import Policy, derived_seed
 from zoomr.results import Generation
-from zoomr.rows import Request, derived_seed
+from zoomr.rows import Request
+from zoomr.runner import Decoding, Mode, Runner, TokenCallback, attending, serve
 from zoomr.sampling import Sampler, Sampling
-from zoomr.segments import boundary_table, delimiter_ids
+from zoomr.summaries.segments import boundary_table, delimiter_ids
 from zoomr.trace import Trace
 
 Prompt = str | Sequence[int] | Sequence[dict]
@@ -33,11 +32,9 @@ def generate(
     seeds: Sequence[int] | None = None,
     batch_size: int = 8,
     mode: Mode = "gather",
-    residency: Residency = "active",
     boundaries: Iterable[int] | None = None,
     stop_ids: Iterable[int] | None = None,
     trace: Trace | None = None,
-    meter: RunMeter | None = None,
     token_callback: TokenCallback | None = None,
 ) -> list[Generation]:
     """Generate `samples` continuations of every prompt.
@@ -62,16 +59,12 @@ def generate(
         Rows decoded together. It does not change what a row samples, but in half precision rounding may.
     mode : "gather" or "mask"
         Evict and offload for real, or keep the full cache and mask it. The outcome is the same.
-    residency : "active" or "layerwise"
-        Where a recalling policy's active KVs are: on the device, or on the host and fetched layer by layer.
     boundaries : iterable of int or None
         Token ids that are semantic boundaries; by default those of `boundary_table(tokenizer)`.
     stop_ids : iterable of int or None
         Token ids that end a row; by default all end ids of the model's generation configuration and the tokenizer's.
     trace : callable or None
         Called with the `Refresh` of every refresh.
-    meter : RunMeter or None
-        Takes the run's times and bytes.
     token_callback : callable or None
         Called with prompt index, sample index and token id of every token.
 
@@ -98,11 +91,9 @@ def generate(
         seeds=seeds,
         batch_size=batch_size,
         mode=mode,
-        residency=residency,
         boundaries=boundaries,
         stop_ids=stop_ids,
         trace=trace,
-        meter=meter,
         token_callback=token_callback,
     )
     return sorted(finished, key=lambda generation: (generation.prompt, generation.sample))
@@ -122,37 +113,39 @@ def stream(
     seeds: Sequence[int] | None = None,
     batch_size: int = 8,
     mode: Mode = "gather",
-    residency: Residency = "active",
     boundaries: Iterable[int] | None = None,
     stop_ids: Iterable[int] | None = None,
     trace: Trace | None = None,
-    meter: RunMeter | None = None,
     token_callback: TokenCallback | None = None,
 ) -> Iterator[Generation]:
     """As `generate`, yielding each sample when it is finished; waiting requests take finished rows' places."""
-    if min(max_new_tokens, samples, batch_size) < 1:
-        raise UserError("max_new_tokens, samples and batch_size must be at least 1")
-    if temperature < 0 or not 0 < top_p <= 1:
-        raise UserError(f"temperature must not be negative and top_p in (0, 1], not {temperature} and {top_p}")
-    plan = Plan(
+    for name, count in (("max_new_tokens", max_new_tokens), ("samples", samples), ("batch_size", batch_size)):
+        if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+            raise UserError(f"{name}={count}: a whole number of at least 1 is needed.")
+    sampling = Sampling(temperature, top_p)
+    check_attention(model.config)
+    if mode not in get_args(Mode):
+        raise UserError(f"mode={mode}: one of {', '.join(get_args(Mode))} is needed.")
+    decoding = Decoding(
         policy=policy,
         boundaries=frozenset(boundary_table(tokenizer) if boundaries is None else boundaries),
         stop_ids=frozenset(end_ids(model, tokenizer) if stop_ids is None else stop_ids),
         delimiters=delimiter_ids(tokenizer),
         mode=mode,
-        residency=residency,
         trace=trace,
-        meter=meter,
         token_callback=token_callback,
     )
     requests = list(_requests(tokenizer, prompts, samples, max_new_tokens, seed, seeds))
+    for request in requests:
+        policy.check(len(request.token_ids))
     size = max(1, min(batch_size, len(requests)))
-    sampler = Sampler(Sampling(temperature, top_p), size, max_new_tokens, model.device)
-    for row, status in serve(Batch(model, plan, sampler, size), requests):
-        shown = row.tokens[:-1] if status == "stop" else row.tokens
-        text = tokenizer.decode(shown, skip_special_tokens=False, clean_up_tokenization_spaces=False)
-        request = row.request
-        yield Generation(request.prompt, request.sample, request.seed, row.tokens, text, status, row.usage())
+    sampler = Sampler(sampling, size, max_new_tokens, model.device)
+    with attending(model):
+        for row, status in serve(Runner(model, decoding, sampler, size), requests):
+            shown = row.tokens[:-1] if status == "stop" else row.tokens
+            text = tokenizer.decode(shown, skip_special_tokens=False, clean_up_tokenization_spaces=False)
+            request = row.request
+            yield Generation(request.prompt, request.sample, request.seed, row.tokens, text, status, row.usage())
 
 
 def end_ids(model: Any, tokenizer: Any) -> set[int]:

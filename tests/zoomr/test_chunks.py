@@ -5,12 +5,11 @@ import torch
 
 from tests.zoomr.tiny import BOUNDARIES, make_model, policies, prompt_of, story
 from zoomr import H2O, Full, SumR, ZoomR, teacher_forced
-from zoomr.chunked import forced_in_chunks, in_chunks
-from zoomr.layered import by_layer
-from zoomr.segments import boundary_table
+from zoomr.chunks import by_layer, forced_in_chunks, in_chunks
+from zoomr.summaries.segments import boundary_table
 from zoomr.trace import Refresh
 
-PROMPTS = [prompt_of(seed, length) for seed, length in enumerate((5, 1, 24))]
+PROMPTS = [prompt_of(seed, length) for seed, length in enumerate((5, 1, 13))]
 STORIES = [
     story(3, paragraphs=4, length=(8, 14)),
     story(4, paragraphs=3, length=(7, 9), sentence=40),  # no boundary for long: two summaries between refreshes
@@ -100,7 +99,7 @@ def test_tokens_between_refreshes_share_a_forward(model, tokenizer):
         lambda module, args, kwargs: calls.append(kwargs["input_ids"][0].tolist()), with_kwargs=True
     )
     try:
-        (usage,) = forced(SumR(window=8))
+        (usage,) = forced(ZoomR(window=8))
         chunks = calls[1:]  # the first is the prompt
         assert [token for chunk in chunks for token in chunk] == STORIES[0][:-1]
         boundaries = boundary_table(tokenizer)
@@ -111,6 +110,9 @@ def test_tokens_between_refreshes_share_a_forward(model, tokenizer):
         assert len(calls) == 2
         calls.clear()
         forced(H2O(budget=16))
+        assert len(calls) == 2
+        calls.clear()
+        forced(SumR(window=8))  # looks at positions alone
         assert len(calls) == 2
         calls.clear()
         forced(SumR(window=8), ZoomR(window=12), ZoomR(window=8, c=1))
