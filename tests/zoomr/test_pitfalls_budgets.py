@@ -32,7 +32,7 @@ def test_k06_the_budget_holds_after_every_call(model, name):
         assert min(row.usage().active_by_kind.values()) >= 0
 
 
-@pytest.mark.parametrize("name", EVICTING)
+@pytest.mark.parametrize("name", [name for name in EVICTING if name != "h2o"])  # h2o can do with any
 def test_a_budget_that_cannot_hold_is_refused_at_the_start(model, tokenizer, name):
     """The prompt where it is kept, else what the method never drops; the sentence says what would do."""
     small = replace(policies()[name], budget=3)

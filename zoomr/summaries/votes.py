@@ -11,6 +11,9 @@ import torch
 from torch import Tensor
 
 
+ROUNDING = 1e-4  # votes that float32 may make of nothing, summed over the heads of a large model
+
+
 @dataclass(frozen=True)
 class Votes:
     """What the heads say about the N summaries of R rows.
@@ -103,6 +106,7 @@ def contrast_votes(
         scores, _ = _scores(one, means, candidates, voters)
         asked.append(_softmax(scores.amax(dim=3, keepdim=True) if per_kv_head else scores, scaling))
     contrast = (asked[0] - asked[1]).sum(dim=(0, 2, 3))
+    contrast = torch.where(contrast.abs() > ROUNDING, contrast, 0.0)
     return Votes(contrast, contrast)
 
 
