@@ -1,6 +1,6 @@
 """The methods. One file each; a policy's fields are its hyper-parameters."""
 
-from zoomr.policies.base import Change, Policy, Reading, Records, Resident, Shape, Site, SlotView, State, View
+from zoomr.policies.base import Change, Keeps, Policy, Reading, Records, Resident, Shape, Site, SlotView, State, View
 from zoomr.policies.budgeted import Budgeted
 from zoomr.policies.full import Full
 from zoomr.policies.given_zoom import GivenZoom
@@ -21,6 +21,7 @@ __all__ = [
     "Change",
     "Full",
     "GivenZoom",
+    "Keeps",
     "OracleZoom",
     "Policy",
     "RandomAttention",

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-
 ROUNDING = 1e-4  # votes that float32 may make of nothing, summed over the heads of a large model
 
 
