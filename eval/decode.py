@@ -117,8 +117,8 @@ def full_trace(tokenizer: Any, prompt: list[int], tokens: list[int], refreshes: 
 
 def budget_tokens(budget: Any, cfg: DictConfig, model: Any, prompt_tokens: int, matched: int | None) -> int:
     """A cell's budget in tokens; a share is one of the longest prompt plus the token limit."""
-    from zoomr.compat import shape_of
     from zoomr.budgets import resolve_budget
+    from zoomr.compat import shape_of
 
     return resolve_budget(
         budget,

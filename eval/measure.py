@@ -49,10 +49,10 @@ def measure(point: Point, form: Form, checkpoint: Checkpoint, device: str | None
         (CPU only, else None); tokens per second of all rows together, prefill left out; the analytic model beside.
     """
     import torch
-
     from zoomr.batch import Batch, serve
-    from zoomr.compat import shape_of
     from zoomr.plan import Plan
+
+    from zoomr.compat import shape_of
     from zoomr.rows import Request
     from zoomr.summaries.segments import boundary_table, delimiter_ids
 
