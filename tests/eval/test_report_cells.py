@@ -9,8 +9,7 @@ import pytest
 
 from eval.reporting.active_set import KINDS, active_set
 from eval.reporting.learning import curve
-from eval.rows import read_rows
-from pipeline import read_manifest
+from pipeline import read_manifest, read_rows
 from tests.eval.conftest import CELLS
 
 Rows = list[dict[str, str]]
@@ -54,7 +53,10 @@ def test_accuracies_are_the_shares_of_golds_in_boxes(page):
     reported = {row["method"]: row["accuracy"].split(" ")[0] for row in tables(page, "table1")[1]}
     own = {
         "-".join(
-            [method["name"], *(str(method["policy"].get(key)) for key in ("c", "k", "budget"))]
+            [
+                method["name"] + "_prompt" * method["policy"].get("keep_prompt", False),
+                *(str(method["policy"].get(key)) for key in ("c", "k", "budget")),
+            ]
         ): f"{100 * fmean(map(correct, rows)):.1f}"
         for method, rows in cells().values()
     }
