@@ -24,6 +24,13 @@ def shared_data() -> Path:
     return SHARED
 
 
+def data_file(name: str) -> Path:
+    """A file of public data, where it is at hand."""
+    if not (SHARED / name).exists():
+        pytest.skip(f"needs shared/data/{name}")
+    return SHARED / name
+
+
 def trace(number: int, paragraphs: list[str], user: str = "", split: str | None = None) -> Trace:
     """A trace with the given paragraphs."""
     return Trace(

@@ -7,7 +7,7 @@ import torch
 from omegaconf import OmegaConf
 
 import zoomr.loop
-from eval.benchmarks import Problem
+from data_gen.benchmarks import Problem
 from eval.cells import requests
 from eval.decode import decode
 from tests.train.tiny import make_tokenizer

@@ -54,7 +54,7 @@ def config(tmp_path, monkeypatch):
                 "model": {"name": "micro", "path": "base", "revision": None, "dtype": None},
                 "checkpoint": "base",
                 "benchmark": {
-                    "_target_": "eval.benchmarks.LedgerBenchmark",
+                    "_target_": "data_gen.benchmarks.LedgerBenchmark",
                     "name": "ledger",
                     "lengths": [4, 5],
                     "count": 6,

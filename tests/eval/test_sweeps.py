@@ -14,7 +14,7 @@ from hydra import compose, initialize_config_dir
 from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
 from hydra.core.override_parser.overrides_parser import OverridesParser
 
-from eval.benchmarks import Problem
+from data_gen.benchmarks import Problem
 from eval.cells import requests
 from eval.sweeps import cells, jobs
 from pipeline.cli import stage

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from eval.benchmarks.problem import Problem, check
-from eval.benchmarks.rows import field, read_rows
+from data_gen.benchmarks.problem import Problem, check
+from data_gen.benchmarks.rows import field, read_rows
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ import pytest
 from hydra.utils import instantiate
 from omegaconf import OmegaConf
 
-from eval.benchmarks import ChoiceTable, LedgerBenchmark, MathTable, checksum
-from tests.eval.conftest import data_file
+from data_gen.benchmarks import ChoiceTable, LedgerBenchmark, MathTable, checksum
+from tests.data_gen.conftest import data_file
 from zoomr.errors import UserError
 
 CONFIGS = Path(__file__).resolve().parents[2] / "configs" / "benchmark"
