@@ -17,8 +17,7 @@ from eval.cells import sample_seed
 from eval.checkpoint import Checkpoint, find_checkpoint
 from eval.given_traces import GivenTrace, given_traces, trace_file
 from eval.reporting.fidelity import ROWS, write_fidelity
-from eval.rows import read_rows
-from pipeline import AppendLog, Run, progress, read_manifest
+from pipeline import AppendLog, Run, progress, read_manifest, read_rows
 from pipeline.cli import stage
 from zoomr.errors import UserError
 
@@ -27,11 +26,6 @@ FULL: Key = ("full", None)
 
 
 @stage("fidelity")
-def main(cfg: DictConfig) -> None:
-    """See `measure_fidelity`."""
-    measure_fidelity(cfg)
-
-
 def measure_fidelity(cfg: DictConfig) -> None:
     """Measure what is missing, trace by trace, and write the table and the figure.
 
@@ -199,4 +193,4 @@ def active_at(refreshes: list[Any], seen: int) -> int | None:
 
 
 if __name__ == "__main__":
-    main()
+    measure_fidelity()

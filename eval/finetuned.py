@@ -12,8 +12,9 @@ from omegaconf import DictConfig
 
 from eval.cells import generation_settings
 from eval.reporting.cells import ScoredCell, load_cells, matching
-from eval.rows import SAMPLES, read_rows, write_json
+from eval.samples import read_samples
 from eval.statistics import paired_difference
+from pipeline import write_json
 from pipeline.cli import stage
 from zoomr.errors import UserError
 
@@ -21,11 +22,6 @@ OUTPUT = "finetuning.json"
 
 
 @stage("eval")
-def main(cfg: DictConfig) -> None:
-    """See `compare`."""
-    compare(cfg)
-
-
 def compare(cfg: DictConfig) -> None:
     """Compare the fine-tuned model with its base and write `paths.results`/finetuning.json.
 
@@ -78,7 +74,7 @@ def comparison(base: ScoredCell, tuned: ScoredCell, generated: Path) -> dict[str
         partner; ``summaries_per_1k`` generated tokens; both accuracies; ``difference``: fine-tuned minus base, with its
         95% interval and p, paired over the problems that both have.
     """
-    samples = [row for name in tuned.summary["directories"] for row in read_rows(generated / name / SAMPLES)]
+    samples = read_samples(generated / name for name in tuned.summary["directories"])
     difference = paired_difference(tuned.accuracy, base.accuracy)
     return {
         "benchmark": tuned.benchmark,
@@ -108,4 +104,4 @@ def sentence(result: dict[str, Any]) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    compare()

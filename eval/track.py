@@ -12,9 +12,9 @@ from omegaconf import DictConfig
 
 from eval.dashboard import dashboard, push_dashboard, specification
 from eval.reporting.cells import ScoredCell, load_cells
-from eval.rows import SAMPLES, read_rows, write_json
+from eval.samples import read_samples
 from eval.score import SCORES
-from pipeline import progress
+from pipeline import progress, read_rows, write_json
 from pipeline.cli import stage
 from zoomr.errors import UserError
 
@@ -33,11 +33,6 @@ COLUMNS = [
 
 
 @stage("eval")
-def main(cfg: DictConfig) -> None:
-    """See `track_cells`."""
-    track_cells(cfg)
-
-
 def track_cells(cfg: DictConfig) -> None:
     """Log every current cell and write the dashboard's specification; push it where that is asked for.
 
@@ -106,10 +101,10 @@ def sample_rows(cell: ScoredCell, generated: Path, count: int) -> list[list[Any]
         The most rows.
     """
     scores = {row["id"]: row for row in read_rows(cell.directory / SCORES)[:count]}
-    samples = (row for name in cell.summary["directories"] for row in read_rows(generated / name / SAMPLES))
+    samples = read_samples(generated / name for name in cell.summary["directories"])
     graded = (sample | scores[sample["id"]] for sample in samples if sample["id"] in scores)
     return [[row[column] for column in COLUMNS] for row in graded]
 
 
 if __name__ == "__main__":
-    main()
+    track_cells()

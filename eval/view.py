@@ -8,8 +8,8 @@ from typing import Any
 from omegaconf import DictConfig
 
 from eval.reporting.html import style
-from eval.rows import SAMPLES, read_rows
-from pipeline import read_manifest, write_atomic
+from eval.samples import SAMPLES
+from pipeline import read_manifest, read_rows, write_atomic
 from pipeline.cli import stage
 from zoomr.errors import UserError
 
@@ -17,7 +17,7 @@ TEMPLATE = Path(__file__).parent / "viewer"
 
 
 @stage("view")
-def main(cfg: DictConfig) -> None:
+def view(cfg: DictConfig) -> None:
     """Write the page of a traced sample of the chosen method and benchmark."""
     directory, row = find(Path(cfg.paths.runs) / "generate", cfg.method.name, cfg.benchmark.name, cfg.sample)
     path = directory / "views" / f"{row['problem']}.html"
@@ -104,4 +104,4 @@ def render(row: dict[str, Any], settings: dict[str, Any]) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    view()

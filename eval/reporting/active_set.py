@@ -11,9 +11,9 @@ from eval.reporting.figures import house_style, save
 from eval.reporting.origins import link
 from eval.reporting.sections import Section, not_run
 from eval.reporting.table1 import title
-from eval.rows import SAMPLES, read_rows
+from eval.samples import SAMPLES
 from eval.view import render
-from pipeline import write_atomic
+from pipeline import read_rows, write_atomic
 
 TITLE = "Fig. 2: the active set of one sample"
 PAGE = "trace.html"

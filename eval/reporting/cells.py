@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from eval.rows import read_rows
 from eval.summary import problem_accuracy
-from pipeline import fingerprint, read_manifest
+from pipeline import fingerprint, read_manifest, read_rows
 
 METHODS = (
     "full",

@@ -18,7 +18,7 @@ from eval.reporting.figures import house_style, save
 from eval.reporting.origins import link
 from eval.reporting.sections import Section, not_run
 from eval.reporting.table1 import BENCHMARKS, title
-from eval.rows import read_rows
+from pipeline import read_rows
 
 COLOURS = {"correct": "#0072B2", "incorrect": "#D55E00"}
 FEWEST = 5  # samples behind a point

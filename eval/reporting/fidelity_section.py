@@ -10,8 +10,7 @@ from eval.reporting.fidelity import ROWS, Row, fidelity_table, halves_sentence, 
 from eval.reporting.origins import Origin, latest_run, of_manifest
 from eval.reporting.sections import Section, not_run
 from eval.reporting.table1 import method_name
-from eval.rows import read_rows
-from pipeline import read_manifest
+from pipeline import read_manifest, read_rows
 
 ANCHOR, TITLE = "fidelity", "Fidelity to the full cache"
 GRIDS = {

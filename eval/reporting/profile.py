@@ -7,8 +7,7 @@ from eval.reporting import html
 from eval.reporting.figures import house_style, save
 from eval.reporting.origins import Origin, latest_run, of_manifest
 from eval.reporting.sections import Section, not_run
-from eval.rows import read_rows
-from pipeline import read_manifest
+from pipeline import read_manifest, read_rows
 
 NAMES = {
     "full": "Full KV",

@@ -6,8 +6,7 @@ from eval.reporting import html
 from eval.reporting.origins import Origin, latest_run, of_manifest
 from eval.reporting.sections import Section, not_run
 from eval.reporting.steps import ROWS, looking_heads, steps_table, write_steps
-from eval.rows import read_rows
-from pipeline import read_manifest
+from pipeline import read_manifest, read_rows
 
 ANCHOR, TITLE = "steps", "Step by step: do votes find what a step needs?"
 NOTE = (

@@ -14,7 +14,7 @@ from eval.fidelity import ROWS, measure_fidelity
 from eval.reporting.active_sizes import gap_sentence, sizes
 from eval.reporting.fidelity import fidelity_table, halves_sentence, ranking
 from eval.reporting.fidelity_section import readable_rows, section
-from eval.rows import read_rows
+from pipeline import read_rows
 from pipeline.cli import CONFIGS
 from tests.zoomr.tiny import VOCABULARY, make_model, prompt_of, story
 from zoomr import comparison
