@@ -1,4 +1,4 @@
-"""Where raw rows come from: the Hugging Face hub, a local file, or the project's own small world."""
+"""Where raw rows come from: the Hugging Face hub, a local file, or one of the project's own worlds."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from data_gen.jsonl import read_rows
+from data_gen.world import Value
+from data_gen.worlds import check_value, world_of
 from zoomr.errors import UserError
 
 Row = dict[str, Any]
@@ -134,30 +136,40 @@ def commit_of(files: Iterable[str]) -> str | None:
 
 
 @dataclass(frozen=True)
-class Ledger:
-    """Rows of the small symbolic world, drawn anew at every call and always the same.
+class Drawn:
+    """Rows of one of the project's own worlds, drawn anew at every call and always the same.
 
     Attributes
     ----------
+    world : str
+        Name of the world.
     train, validation : int
         Numbers of problems.
     lengths : list of int
-        Numbers of entries, used in turn.
+        Numbers of entries or people, used in turn.
+    value : str
+        Where in its paragraph a value stands: "last" or "anywhere".
     seed : int
         Seed of the world.
     """
 
+    world: str
     train: int
     validation: int
     lengths: tuple[int, ...]
+    value: Value = "last"
     seed: int = 0
     file: None = None
     commit: None = None
 
+    def __post_init__(self) -> None:
+        world_of(self.world, "dataset.source.world")
+        check_value(self.value, "dataset.source.value")
+
     @property
     def inputs(self) -> dict[str, Path]:
         """The world itself: other rules make other rows."""
-        return {"world": Path(__file__).parent / "ledger" / "world.py"}
+        return {f"world/{file.name}": file for file in world_of(self.world, "dataset.source.world").files}
 
     @property
     def count(self) -> int:
@@ -166,8 +178,7 @@ class Ledger:
 
     def rows(self) -> Iterator[Row]:
         """Iterate over the rows of both splits."""
-        from data_gen import ledger
-
+        world = world_of(self.world, "dataset.source.world")
         for split, count in (("train", self.train), ("validation", self.validation)):
-            for row in ledger.rows(split, count, list(self.lengths), self.seed):
+            for row in world.rows(split, count, list(self.lengths), self.seed, self.value):
                 yield {**row, "split": split}

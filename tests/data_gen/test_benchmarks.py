@@ -8,7 +8,7 @@ import pytest
 from hydra.utils import instantiate
 from omegaconf import OmegaConf
 
-from data_gen.benchmarks import ChoiceTable, LedgerBenchmark, MathTable, checksum
+from data_gen.benchmarks import ChoiceTable, DrawnBenchmark, MathTable, checksum
 from tests.data_gen.conftest import data_file
 from zoomr.errors import UserError
 
@@ -107,10 +107,10 @@ def test_choices_are_shuffled_by_id_alone(tmp_path):
 
 
 def test_ledger_is_drawn_or_read(tmp_path):
-    drawn = LedgerBenchmark("ledger", [4, 5], 6).load()
+    drawn = DrawnBenchmark("ledger", "ledger", [4, 5], 6).load()
     assert len(drawn) == 6
     path = tmp_path / "ledger.jsonl"
     rows = [{"id": p.id, "user": p.user, "system": p.system, "answer": p.gold} for p in drawn]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    read = LedgerBenchmark("ledger", [4, 5], 6, path=str(path)).load()
+    read = DrawnBenchmark("ledger", "ledger", [4, 5], 6, path=str(path)).load()
     assert read == [replace(problem, needs=None) for problem in drawn]

@@ -39,7 +39,8 @@ def model(tmp_path):
 
 
 LEDGER = {
-    "_target_": "data_gen.sources.Ledger",
+    "_target_": "data_gen.sources.Drawn",
+    "world": "ledger",
     "train": 12,
     "validation": 3,
     "lengths": [4, 5, 6],

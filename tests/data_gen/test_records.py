@@ -10,7 +10,7 @@ import pytest
 from data_gen.lengths import approximate_tokens
 from data_gen.records import Skip, boxed_answer, cut_at_thought, read_conversation
 from data_gen.segmentation import Segmentation
-from data_gen.sources import Ledger, Published
+from data_gen.sources import Drawn, Published
 from data_gen.traces import read_trace, read_traces
 from zoomr.errors import UserError
 
@@ -161,7 +161,7 @@ def test_d16_the_commit_that_was_read_is_kept(monkeypatch):
 
 
 def test_ledger_rows_have_their_own_split():
-    rows = list(Ledger(train=3, validation=2, lengths=(4, 5)).rows())
+    rows = list(Drawn("ledger", train=3, validation=2, lengths=(4, 5)).rows())
     assert [row["split"] for row in rows] == ["train"] * 3 + ["validation"] * 2
     assert all(len(read(row).paragraphs) in (5, 6) for row in rows)
 
