@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from data_gen.assemble import insert_summaries
-from data_gen.traces import Trace
+from data_gen.conversations import Conversation
 from data_gen.world import Problem, World
 from zoomr.prompts import end_of_turn, render_prompt
 from zoomr.segments import boundary_table
@@ -54,7 +54,7 @@ def solution(world: World, problem: Problem, tokenizer: "PreTrainedTokenizerBase
     tokenizer : PreTrainedTokenizerBase
         A fast one, with the summaries' delimiters.
     """
-    text = insert_summaries(_trace(problem), dict(enumerate(map(world.summarize, problem.paragraphs))))
+    text = insert_summaries(_conversation(problem), dict(enumerate(map(world.summarize, problem.paragraphs))))
     encoded = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
     ids, offsets = encoded["input_ids"], encoded["offset_mapping"]
     starts, stops = [start for start, _ in offsets], [stop for _, stop in offsets]
@@ -75,8 +75,8 @@ def _covering(stops: list[int], character: int) -> int:
     return bisect_left(stops, character + 1)
 
 
-def _trace(problem: Problem) -> Trace:
+def _conversation(problem: Problem) -> Conversation:
     paragraphs = problem.paragraphs
     before, _, after = problem.response.partition("\n\n".join(paragraphs))
     separators = ["\n\n"] * (len(paragraphs) - 1) + [""]
-    return Trace("", None, problem.question, before, paragraphs, separators, after, problem.answer, None)
+    return Conversation("", None, problem.question, before, paragraphs, separators, after, problem.answer, None)

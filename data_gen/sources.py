@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from data_gen.jsonl import read_rows
 from data_gen.world import Value
 from data_gen.worlds import check_value, world_of
+from pipeline import iterate_rows
 from zoomr.errors import UserError
 
 Row = dict[str, Any]
@@ -47,7 +47,7 @@ class Published:
     Attributes
     ----------
     path : str or None
-        Hub id, or a JSON Lines or Parquet file; None is refused.
+        Hub id, or a file: JSON Lines, a JSON array or Parquet; None is refused.
     revision : str or None
         Commit, tag or branch on the hub; a local file has none.
     split : str
@@ -95,11 +95,8 @@ class Published:
             yield from self._parquet_rows(self.file)
         elif self.file.suffix in FILE_TYPES:
             with open(self.file, "rb") as file:
-                self.count = sum(1 for line in file)
-            try:
-                yield from read_rows(self.file)
-            except ValueError as error:
-                raise UserError(f"dataset.path={self.path} is not JSON Lines: {error}.") from error
+                self.count = sum(line.startswith(b"{") for line in file) or None
+            yield from iterate_rows(self.file, "dataset.path")
         else:
             raise UserError(f"dataset.path={self.path} must end in one of {', '.join(FILE_TYPES)}.")
 
@@ -121,9 +118,13 @@ class Published:
         yield from dataset
 
     def _parquet_rows(self, path: Path) -> Iterator[Row]:
+        import pyarrow.lib
         import pyarrow.parquet
 
-        table = pyarrow.parquet.ParquetFile(path)
+        try:
+            table = pyarrow.parquet.ParquetFile(path)
+        except pyarrow.lib.ArrowException as error:
+            raise UserError(f"dataset.path={path} is not a Parquet file.") from error
         self.count = table.metadata.num_rows
         for batch in table.iter_batches(batch_size=256):
             yield from batch.to_pylist()

@@ -149,8 +149,10 @@ def _add_to_vocabulary(tokenizer: Any, ids: dict[str, int]) -> None:
     Where ids are left out, that count is the id of another token. A token that the model knows keeps its id.
     """
     core = getattr(tokenizer, "backend_tokenizer", None)
-    description = json.loads(core.to_str()) if core is not None else {}
-    words = description.get("model", {}).get("vocab")
+    if core is None:
+        return
+    description = json.loads(core.to_str())
+    words = description["model"].get("vocab")
     if isinstance(words, dict):
         words |= ids
         tokenizer._tokenizer = core.from_str(json.dumps(description))

@@ -161,7 +161,10 @@ def _apply(tokenizer: "PreTrainedTokenizerBase", messages: Sequence[Message], ge
     try:
         text = str(
             tokenizer.apply_chat_template(
-                list(messages), chat_template=template, tokenize=False, add_generation_prompt=generation_prompt
+                [dict(message) for message in messages],
+                chat_template=template,
+                tokenize=False,
+                add_generation_prompt=generation_prompt,
             )
         )
     except TemplateError as error:

@@ -13,13 +13,13 @@ from pathlib import Path
 import pytest
 from omegaconf import OmegaConf
 
+from data_gen.conversations import read_conversation
 from data_gen.lengths import approximate_tokens
 from data_gen.segmentation import Segmentation
 from data_gen.sources import Drawn
 from data_gen.summarize import summarize
 from data_gen.teacher.served import endpoint, free_port
 from data_gen.teacher.settings import Teacher
-from data_gen.traces import read_trace
 from data_gen.worlds import WORLDS
 from pipeline.cli import CONFIGS
 from tests.data_gen.conftest import prepared_run, rows, summarize_run
@@ -44,7 +44,7 @@ def teacher_of(world):
 def test_the_stage_starts_and_stops_its_teacher(configure, tmp_path, world):
     segmentation = Segmentation(merge=False, minimum=120, target=225, maximum=512)
     source = Drawn(world.name, train=4, validation=1, lengths=(4, 6), value="anywhere").rows()
-    traces = [read_trace(row, n, segmentation, approximate_tokens) for n, row in enumerate(source)]
+    traces = [read_conversation(row, n, segmentation, approximate_tokens) for n, row in enumerate(source)]
     prepared_run(tmp_path / "runs", traces)
     cfg = OmegaConf.merge(configure(None), teacher_of(world.name))
     summarize(cfg)

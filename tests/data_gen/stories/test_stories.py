@@ -7,13 +7,13 @@ from string import Formatter
 
 import pytest
 
+from data_gen.conversations import read_conversation
 from data_gen.lengths import approximate_tokens
 from data_gen.segmentation import Segmentation
 from data_gen.stories import STORIES, draw, summarize_paragraph
 from data_gen.stories.drawing import QUESTIONS, RELATIONS
 from data_gen.stories.teacher import RULES
 from data_gen.stories.wording import WORDING
-from data_gen.traces import read_trace
 
 LENGTHS = [4, 5, 6, 8, 10, 12]
 BLANK_LINES = Segmentation(merge=False, minimum=120, target=225, maximum=512)
@@ -93,7 +93,7 @@ def test_every_phrasing_of_every_kind_is_drawn():
 
 def test_paragraphs_are_recovered_exactly_at_blank_lines():
     for number, row in enumerate(STORIES.rows("train", 50, LENGTHS, value="anywhere")):
-        trace = read_trace(row, number, BLANK_LINES, approximate_tokens)
+        trace = read_conversation(row, number, BLANK_LINES, approximate_tokens)
         story = stories(number + 1)[-1]
         assert trace.paragraphs == story.paragraphs
         assert trace.assistant == story.response
