@@ -21,7 +21,7 @@ from data_gen.prepare import prepare
 from data_gen.records import Skip
 from data_gen.summarize import summarize
 from tests.data_gen.conftest import manifest, prepared_run, rows, texts, trace
-from tests.data_gen.scripted_server import Answer, echo, serve
+from tests.data_gen.scripted_server import Answer, completion, echo, serve
 from tests.train.tiny import CHATML, R1, make_tokenizer
 from zoomr.errors import UserError
 from zoomr.loading import add_delimiters, load_tokenizer
@@ -242,6 +242,19 @@ def test_the_delimiters_of_a_thought_are_no_fault_of_the_row():
     assert RowBuilder(tokenizer, 10_000, "drop")(made, {0: "x"}).text.startswith("<think>\nOne.")
     with pytest.raises(Skip, match="control token in the answer"):
         RowBuilder(tokenizer, 10_000, "drop")(replace(made, after="</think>\n\n<think>So 2."), {0: "x"})
+
+
+def test_text_of_others_is_only_text_in_the_pages(configure, tmp_path, model):
+    script = "</pre></style><script>alert(1)</script><!--"
+    traces = [replace(trace(n, [f"{script} {n}", "-->"], split="train"), id=f"{script}{n}") for n in range(2)]
+    traces[1] = replace(traces[1], user=f"{script} <|end_of_turn|>")
+    prepared_run(tmp_path / "runs", traces)
+    with serve(lambda call: completion("<img src=x onerror=alert(2)>")) as server:
+        cfg = configure(server.url)
+        summarize(cfg)
+        build(cfg)
+    page = (built(cfg) / "validation.html").read_text()
+    assert "&lt;script&gt;" in page and "<script" not in page and "<img" not in page and "<!--" not in page
 
 
 def test_what_build_drops_is_named_beside_the_set(configure, tmp_path, model):
