@@ -8,7 +8,7 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from eval.benchmarks import Problem
+from data_gen.benchmarks import Problem
 from zoomr.errors import UserError
 
 

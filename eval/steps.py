@@ -2,7 +2,7 @@
 
 A whole answer says too little of a chain in which every look-up must be right. Here the solution is given token by
 token, and what is measured is whether each look-up would have been right under a method, and whether the method had
-zoomed into the paragraph that it needed, which the ledger knows.
+zoomed into the paragraph that it needed, which the world knows.
 """
 
 from contextlib import closing
@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
 
-from data_gen.ledger import problems
+from data_gen.worlds import world_of
 from eval.checkpoint import Checkpoint, find_checkpoint
 from eval.reporting.steps import ROWS, looking_heads, write_steps
 from pipeline import AppendLog, Run, progress, read_rows
 from pipeline.cli import stage
 
 if TYPE_CHECKING:
-    from data_gen.ledger.solution import Solution
+    from data_gen.solution import Solution
     from zoomr.forcing import Forced
     from zoomr.trace import Refresh
 
@@ -53,15 +53,15 @@ def measure_steps(cfg: DictConfig) -> None:
 
 def measure_missing(log: AppendLog, checkpoint: Checkpoint, config: dict[str, Any]) -> None:
     """Append a row for each method that the log lacks."""
-    from data_gen.ledger.solution import solution
+    from data_gen.solution import solution
     from eval.head_hits import HeadHits
 
     settings = config["steps"]
     model, tokenizer = checkpoint.load(config["device"])
-    drawn = [
-        problem for _, problem in problems("validation", settings["problems"], settings["lengths"], config["seed"])
-    ]
-    solutions = [solution(problem, tokenizer) for problem in drawn]
+    world = world_of(settings["world"], "steps.world")
+    wanted = settings["problems"], settings["lengths"], config["seed"], settings["value"]
+    drawn = [problem for _, problem in world.problems("validation", *wanted)]
+    solutions = [solution(world, problem, tokenizer) for problem in drawn]
     targets = [problem.dependencies for problem in drawn]
     done = log.keys()
     with progress(total=len(settings["methods"]), initial=len(done), unit="method", description="steps") as bar:
@@ -102,7 +102,7 @@ class Found:
     ----------
     solutions : list of Solution
     far : dict
-        These look-ups, by (solution, position of the look-up's name in the row).
+        These look-ups, by (solution, position in the row of the last refresh before the value).
     hits : dict
         Whether the needed paragraph was zoomed into, by the same.
     shares : list of float
@@ -118,7 +118,7 @@ class Found:
 
     def __post_init__(self) -> None:
         self.far = {
-            (index, len(solution.prompt) + look_up.name): look_up
+            (index, len(solution.prompt) + look_up.position): look_up
             for index, solution in enumerate(self.solutions)
             for look_up in solution.look_ups
             if look_up.needs < look_up.paragraph - 1
@@ -141,11 +141,11 @@ class Found:
         for index, (solution, result) in enumerate(zip(self.solutions, forced, strict=True)):
             right = [int(top) == token for top, token in zip(result.top, solution.continuation, strict=True)]
             far = {key: look_up for key, look_up in self.far.items() if key[0] == index}
-            look_ups.append([all(right[digit] for digit in look_up.digits) for look_up in far.values()])
+            look_ups.append([all(right[token] for token in look_up.answer) for look_up in far.values()])
             if self.hits:
                 hits.append([self.hits[key] for key in far])
-            digits = {digit for look_up in solution.look_ups for digit in look_up.digits}
-            others.append([ok for position, ok in enumerate(right) if position not in digits])
+            answers = {token for look_up in solution.look_ups for token in look_up.answer}
+            others.append([ok for position, ok in enumerate(right) if position not in answers])
             active.append(result.stats.active_tokens_peak)
         return {
             "look_ups": [sum(flags) / len(flags) for flags in look_ups],

@@ -19,11 +19,11 @@ from torch import Tensor
 
 from zoomr.attention import attend
 from zoomr.forcing import Forcing
-from zoomr.generation import Prompt, token_ids
 from zoomr.memory import BatchView, Memory, decide
 from zoomr.notes import Notes
 from zoomr.policies.base import Policy, Records, Site
 from zoomr.prefill import Prefiller
+from zoomr.prompts import Prompt, token_ids
 from zoomr.results import Usage
 from zoomr.rotary import Rotary
 from zoomr.rows import Request, Row

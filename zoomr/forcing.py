@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from zoomr.errors import UserError
-from zoomr.generation import Prompt, token_ids
 from zoomr.policies.base import Policy
+from zoomr.prompts import Prompt, as_prompts, token_ids
 from zoomr.results import Usage
 from zoomr.rows import Request
 from zoomr.runner import Decoding, Mode, Runner, attending, serve
@@ -112,6 +112,7 @@ def teacher_forced(
     list of Forced
         One a prompt, in order.
     """
+    prompts = as_prompts(prompts)
     if len(continuations) != len(prompts) or not all(continuations):
         raise UserError("continuations: one is needed for every prompt, of at least one token")
     decoding = Decoding(

@@ -8,14 +8,13 @@ from typing import Any, get_args
 from zoomr.compat import check_attention
 from zoomr.errors import UserError
 from zoomr.policies.base import Policy, derived_seed
+from zoomr.prompts import Prompt, as_prompts, token_ids
 from zoomr.results import Generation
 from zoomr.rows import Request
 from zoomr.runner import Decoding, Mode, Runner, TokenCallback, attending, serve
 from zoomr.sampling import Sampler, Sampling
 from zoomr.summaries.segments import boundary_table, delimiter_ids
 from zoomr.trace import Trace
-
-Prompt = str | Sequence[int] | Sequence[dict]
 
 
 def generate(
@@ -135,7 +134,7 @@ def stream(
         trace=trace,
         token_callback=token_callback,
     )
-    requests = list(_requests(tokenizer, prompts, samples, max_new_tokens, seed, seeds))
+    requests = list(_requests(tokenizer, as_prompts(prompts), samples, max_new_tokens, seed, seeds))
     for request in requests:
         policy.check(len(request.token_ids))
     size = max(1, min(batch_size, len(requests)))
@@ -168,12 +167,3 @@ def _requests(
             number = index * samples + sample
             own = seeds[number] if seeds is not None else derived_seed(seed, number)
             yield Request(index, sample, own, ids, limit, is_last_sample=sample == samples - 1)
-
-
-def token_ids(tokenizer: Any, prompt: Prompt) -> list[int]:
-    """Token ids of a prompt: text as it is, chat messages through the template, token ids unchanged."""
-    if isinstance(prompt, str):
-        return tokenizer(prompt)["input_ids"]
-    if prompt and isinstance(prompt[0], dict):
-        return tokenizer.apply_chat_template(prompt, add_generation_prompt=True, tokenize=True, return_dict=False)
-    return list(prompt)  # type: ignore[arg-type]

@@ -9,8 +9,8 @@ import pytest
 from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
 
-from data_gen.jsonl import read_rows
 from eval.cells import method_settings
+from pipeline import read_rows
 from pipeline.cli import CONFIGS
 
 ROOTS = sorted({path.stem for path in CONFIGS.glob("*.yaml")} - {"base"})

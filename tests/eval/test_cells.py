@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from eval.benchmarks import Problem
+from data_gen.benchmarks import Problem
 from eval.budget import Reference, matched_budget
 from eval.cells import directory_label, method_label, requests, sample_seed
 from eval.checkpoint import Checkpoint

@@ -5,8 +5,8 @@ import random
 import pytest
 from hydra.utils import instantiate
 
-from data_gen.ledger import draw
-from data_gen.ledger.solution import solution
+from data_gen.ledger import LEDGER, draw
+from data_gen.solution import solution
 from eval.head_hits import HeadHits
 from eval.reporting.steps import display_name, looking_heads, steps_table
 from eval.steps import Found, run_policy
@@ -26,7 +26,7 @@ def drawn():
 
 
 def measure(loaded, drawn, policy, **given):
-    solutions = [solution(problem, loaded[1]) for problem in drawn]
+    solutions = [solution(LEDGER, problem, loaded[1]) for problem in drawn]
     found = Found(solutions)
     tally = HeadHits({key: look_up.needs for key, look_up in found.far.items()})
     blanks = {"targets": [problem.dependencies for problem in drawn], "tally": tally}

@@ -14,7 +14,7 @@ from hydra import compose, initialize_config_dir
 from hydra.utils import get_class
 from omegaconf import OmegaConf
 
-from eval.benchmarks import Problem
+from data_gen.benchmarks import Problem
 from eval.cells import method_label, method_settings, requests
 from eval.sweeps import jobs, planned_cells
 from pipeline.cli import composing, stage

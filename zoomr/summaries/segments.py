@@ -24,8 +24,9 @@ def boundary_table(
 ) -> frozenset[int]:
     """Token ids that are semantic boundaries (paper, appendix A.3).
 
-    Every id is decoded once; it is a boundary when its text, stripped of white space, ends with one of `endings`, or
-    when the raw text ends with one of `breaks`. A longer run of newlines ends with the paragraph break too.
+    Every id of the vocabulary is decoded once, which may leave some out; it is a boundary when its text, stripped of
+    white space, ends with one of `endings`, or when the raw text ends with one of `breaks`. A longer run of newlines
+    ends with the paragraph break too.
 
     Parameters
     ----------
@@ -40,9 +41,10 @@ def boundary_table(
     key = (len(tokenizer), endings, breaks)
     known = _tables.setdefault(tokenizer, {})
     if key not in known:
-        texts = tokenizer.batch_decode([[i] for i in range(len(tokenizer))], clean_up_tokenization_spaces=False)
+        ids = sorted(set(tokenizer.get_vocab().values()))
+        texts = tokenizer.batch_decode([[i] for i in ids], clean_up_tokenization_spaces=False)
         known[key] = frozenset(
-            i for i, text in enumerate(texts) if text.strip().endswith(endings) or text.endswith(breaks)
+            i for i, text in zip(ids, texts, strict=True) if text.strip().endswith(endings) or text.endswith(breaks)
         )
     return known[key]
 

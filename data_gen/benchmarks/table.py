@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
-from eval.benchmarks.problem import Problem, check
-from eval.benchmarks.rows import read_rows
+from data_gen.benchmarks.problem import Problem, check
+from data_gen.benchmarks.rows import read_rows
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import Any
 
-from eval.benchmarks.problem import Problem
-from eval.benchmarks.rows import field
-from eval.benchmarks.table import Table
+from data_gen.benchmarks.problem import Problem
+from data_gen.benchmarks.rows import field
+from data_gen.benchmarks.table import Table
 
 
 @dataclass(frozen=True, kw_only=True)

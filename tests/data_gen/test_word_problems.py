@@ -2,7 +2,7 @@
 
 import re
 
-from eval.benchmarks import WordProblems, checksum
+from data_gen.benchmarks import WordProblems, checksum
 
 PROMPT = "Return your final response within \\boxed{}. {problem}"
 

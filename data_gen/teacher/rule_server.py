@@ -1,4 +1,4 @@
-"""A teacher that answers by the ledger's rule over HTTP: `python -m data_gen.teacher.ledger_server 8000`."""
+"""A teacher that answers by a world's rule over HTTP: `python -m data_gen.teacher.rule_server ledger-rule 8000`."""
 
 import json
 import re
@@ -8,9 +8,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import count
 from typing import Any
 
-from data_gen.ledger.teacher import summarize_paragraph
+from data_gen.world import World
+from data_gen.worlds import world_of
 
-MODEL = "ledger-rule"
 PARAGRAPH = re.compile(r"<paragraph>\n(.*?)\n</paragraph>", re.S)
 
 
@@ -19,12 +19,18 @@ class Server(ThreadingHTTPServer):
 
     daemon_threads = True
     request_queue_size = 256
-    numbers = count()
+
+    def __init__(self, port: int, model: str) -> None:
+        super().__init__(("127.0.0.1", port), Handler)
+        self.model = model
+        self.world: World = world_of(model.removesuffix("-rule"), "model")
+        self.numbers = count()
 
 
 class Handler(BaseHTTPRequestHandler):
     """Answers /v1/models and /v1/chat/completions as OpenAI-compatible servers do."""
 
+    server: Server
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
 
@@ -32,7 +38,8 @@ class Handler(BaseHTTPRequestHandler):
         """List the one model."""
         if self.path != "/v1/models":
             return self._error(404, f"no such path: {self.path}")
-        return self._send(200, {"object": "list", "data": [{"id": MODEL, "object": "model", "owned_by": "zoomr"}]})
+        model = {"id": self.server.model, "object": "model", "owned_by": "zoomr"}
+        return self._send(200, {"object": "list", "data": [model]})
 
     def do_POST(self) -> None:
         """Answer a chat request."""
@@ -43,12 +50,12 @@ class Handler(BaseHTTPRequestHandler):
             request = json.loads(body)
             messages = request["messages"]
             paragraph = PARAGRAPH.search(messages[-1]["content"])
-            summary = summarize_paragraph(paragraph.group(1)) if paragraph else ""
+            summary = self.server.world.summarize(paragraph.group(1)) if paragraph else ""
         except (ValueError, KeyError, IndexError, TypeError) as error:
             return self._error(400, str(error))
-        if request.get("model") != MODEL:
+        if request.get("model") != self.server.model:
             return self._error(404, f"the model {request.get('model')!r} is not served")
-        return self._send(200, completion(next(Server.numbers), messages, summary))
+        return self._send(200, completion(next(self.server.numbers), self.server.model, messages, summary))
 
     def _error(self, status: int, message: str) -> None:
         self._send(status, {"error": {"message": message, "type": "invalid_request_error", "code": status}})
@@ -62,7 +69,7 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(payload)
 
 
-def completion(number: int, messages: list[dict[str, str]], text: str) -> dict[str, Any]:
+def completion(number: int, model: str, messages: list[dict[str, str]], text: str) -> dict[str, Any]:
     """Return a chat completion; a token is a word here."""
     prompt = sum(len(message["content"].split()) for message in messages)
     answer = len(text.split())
@@ -70,11 +77,11 @@ def completion(number: int, messages: list[dict[str, str]], text: str) -> dict[s
         "id": f"chatcmpl-{number}",
         "object": "chat.completion",
         "created": int(time.time()),
-        "model": MODEL,
+        "model": model,
         "choices": [{"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}],
         "usage": {"prompt_tokens": prompt, "completion_tokens": answer, "total_tokens": prompt + answer},
     }
 
 
 if __name__ == "__main__":
-    Server(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
+    Server(int(sys.argv[2]), sys.argv[1]).serve_forever()

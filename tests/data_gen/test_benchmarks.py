@@ -8,8 +8,8 @@ import pytest
 from hydra.utils import instantiate
 from omegaconf import OmegaConf
 
-from eval.benchmarks import ChoiceTable, LedgerBenchmark, MathTable, checksum
-from tests.eval.conftest import data_file
+from data_gen.benchmarks import ChoiceTable, DrawnBenchmark, MathTable, checksum
+from tests.data_gen.conftest import data_file
 from zoomr.errors import UserError
 
 CONFIGS = Path(__file__).resolve().parents[2] / "configs" / "benchmark"
@@ -69,6 +69,48 @@ def test_e16_a_damaged_copy_is_refused_in_one_sentence(tmp_path, rows, count, se
     assert "\n" not in str(caught.value)
 
 
+ROW = {"id": "a", "problem": "one\u2028two\u0085three", "answer": 4}
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"\xef\xbb\xbf" + json.dumps(ROW, ensure_ascii=False).encode(),
+        json.dumps(ROW, ensure_ascii=False).encode() + b"\r\n",
+        json.dumps([ROW], ensure_ascii=False, indent=1).encode(),
+    ],
+    ids=["byte order mark", "crlf", "array"],
+)
+def test_n17_n19_a_benchmark_is_read_in_every_dress(tmp_path, content):
+    (tmp_path / "a.json").write_bytes(content)
+    (problem,) = math_table(tmp_path / "a.json").load()
+    assert (problem.user, problem.gold) == (ROW["problem"], "4")
+
+
+@pytest.mark.parametrize(
+    ("row", "sentence"),
+    [
+        ({**ROW, "answer": None}, "row 1 has None in 'answer': text or a number is needed"),
+        ({**ROW, "answer": ["4"]}, "row 1 has ['4'] in 'answer'"),
+        ({**ROW, "answer": True}, "row 1 has True in 'answer'"),
+        ({**ROW, "problem": {"text": "p"}}, "row 1 has {'text': 'p'} in 'problem'"),
+        ({**ROW, "problem": "\ud835"}, "row 1 has half of a surrogate pair in 'problem'"),
+        ("a", "line 1 is no object"),
+    ],
+)
+def test_n11_n12_n17_a_row_of_another_shape_is_one_sentence(tmp_path, row, sentence):
+    (tmp_path / "a.jsonl").write_text(json.dumps(row) + "\n" + json.dumps(ROW))
+    with pytest.raises(UserError, match="^benchmark.path") as error:
+        math_table(tmp_path / "a.jsonl").load()
+    assert sentence in str(error.value)
+
+
+def test_n19_another_encoding_is_one_sentence(tmp_path):
+    (tmp_path / "a.jsonl").write_bytes(json.dumps({**ROW, "problem": "é"}, ensure_ascii=False).encode("latin-1"))
+    with pytest.raises(UserError, match="^benchmark.path=.*line 1 is not UTF-8"):
+        math_table(tmp_path / "a.jsonl").load()
+
+
 def test_missing_and_broken_files_name_the_setting(tmp_path):
     with pytest.raises(UserError, match="benchmark.path=.*does not exist"):
         math_table(tmp_path / "none.jsonl").load()
@@ -107,10 +149,10 @@ def test_choices_are_shuffled_by_id_alone(tmp_path):
 
 
 def test_ledger_is_drawn_or_read(tmp_path):
-    drawn = LedgerBenchmark("ledger", [4, 5], 6).load()
+    drawn = DrawnBenchmark("ledger", "ledger", [4, 5], 6).load()
     assert len(drawn) == 6
     path = tmp_path / "ledger.jsonl"
     rows = [{"id": p.id, "user": p.user, "system": p.system, "answer": p.gold} for p in drawn]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    read = LedgerBenchmark("ledger", [4, 5], 6, path=str(path)).load()
+    read = DrawnBenchmark("ledger", "ledger", [4, 5], 6, path=str(path)).load()
     assert read == [replace(problem, needs=None) for problem in drawn]

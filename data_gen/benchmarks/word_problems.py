@@ -3,7 +3,7 @@
 import random
 from dataclasses import dataclass
 
-from eval.benchmarks.problem import Problem, check
+from data_gen.benchmarks.problem import Problem, check
 
 NAMES = ("Ada", "Ben", "Cara", "Dan", "Eve", "Finn", "Gita", "Hugo", "Ines", "Jack", "Kira", "Liam", "Mona", "Nils")
 THINGS = ("apples", "books", "coins", "marbles", "pencils", "shells", "stamps", "stickers")

@@ -1,4 +1,4 @@
-"""The ledger's teacher: a real server that the stage starts and stops, and that never outlives it."""
+"""A world's teacher: a real server that the stage starts and stops, and that never outlives it."""
 
 import json
 import os
@@ -13,14 +13,14 @@ from pathlib import Path
 import pytest
 from omegaconf import OmegaConf
 
-from data_gen import ledger
+from data_gen.conversations import read_conversation
 from data_gen.lengths import approximate_tokens
 from data_gen.segmentation import Segmentation
-from data_gen.sources import Ledger
+from data_gen.sources import Drawn
 from data_gen.summarize import summarize
 from data_gen.teacher.served import endpoint, free_port
 from data_gen.teacher.settings import Teacher
-from data_gen.traces import read_trace
+from data_gen.worlds import WORLDS
 from pipeline.cli import CONFIGS
 from tests.data_gen.conftest import prepared_run, rows, summarize_run
 from zoomr.errors import UserError
@@ -29,27 +29,27 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
-def traces():
-    segmentation = Segmentation(merge=False, minimum=120, target=225, maximum=512)
-    source = Ledger(train=4, validation=1, lengths=(4, 6)).rows()
-    return [read_trace(row, n, segmentation, approximate_tokens) for n, row in enumerate(source)]
-
-
-@pytest.fixture
 def local():
-    config = OmegaConf.load(CONFIGS / "teacher" / "local.yaml")
-    return Teacher(**{key: value for key, value in OmegaConf.to_container(config).items() if key != "_target_"})
+    settings = OmegaConf.to_container(teacher_of("ledger").teacher, resolve=True)
+    return Teacher(**{key: value for key, value in settings.items() if key != "_target_"})
 
 
-def test_the_stage_starts_and_stops_its_teacher(configure, tmp_path, traces):
+def teacher_of(world):
+    """The settings of a world's teacher, with the dataset that names it."""
+    teacher = OmegaConf.load(CONFIGS / "teacher" / "local.yaml")
+    return OmegaConf.create({"dataset": {"name": world}, "teacher": teacher})
+
+
+@pytest.mark.parametrize("world", WORLDS.values(), ids=WORLDS)
+def test_the_stage_starts_and_stops_its_teacher(configure, tmp_path, world):
+    segmentation = Segmentation(merge=False, minimum=120, target=225, maximum=512)
+    source = Drawn(world.name, train=4, validation=1, lengths=(4, 6), value="anywhere").rows()
+    traces = [read_conversation(row, n, segmentation, approximate_tokens) for n, row in enumerate(source)]
     prepared_run(tmp_path / "runs", traces)
-    cfg = configure(None)
-    cfg.teacher = OmegaConf.load(CONFIGS / "teacher" / "local.yaml")
+    cfg = OmegaConf.merge(configure(None), teacher_of(world.name))
     summarize(cfg)
     found = {(row["trace"], row["paragraph"]): row["summary"] for row in rows(summarize_run(cfg) / "summaries.jsonl")}
-    expected = {
-        (t.id, index): ledger.summarize_paragraph(text) for t in traces for index, text in enumerate(t.paragraphs)
-    }
+    expected = {(t.id, index): world.summarize(text) for t in traces for index, text in enumerate(t.paragraphs)}
     assert found == expected
     assert rows(summarize_run(cfg) / "failures.jsonl") == []
 
@@ -87,8 +87,8 @@ def test_d10_a_killed_stage_leaves_no_server_behind(tmp_path):
     code = (
         "import sys, time; from pathlib import Path; from data_gen.teacher.served import endpoint\n"
         "from data_gen.teacher.settings import Teacher\n"
-        "teacher = Teacher('x', 'ledger-rule', None, None, ('{python}', '-m', 'data_gen.teacher.ledger_server', "
-        "'{port}'), 'text', {}, 1, None, None, 5, None, None)\n"
+        "teacher = Teacher('x', 'ledger-rule', None, None, ('{python}', '-m', 'data_gen.teacher.rule_server', "
+        "'{model}', '{port}'), 'text', {}, 1, None, None, 5, None, None)\n"
         "with endpoint(teacher, Path(sys.argv[1])) as url:\n    print(url, flush=True); time.sleep(60)\n"
     )
     process = subprocess.Popen(

@@ -1,9 +1,9 @@
 """Rows of a benchmark: from a local JSON Lines file, or from the hub at a pinned revision."""
 
-import json
-from pathlib import Path
 from typing import Any
 
+from data_gen.records import HALF_CHARACTER
+from pipeline import iterate_rows
 from zoomr.errors import UserError
 
 
@@ -28,7 +28,7 @@ def read_rows(path: str | None, hub: str, subset: str | None, revision: str, spl
         When the file is missing or not JSON Lines, or the hub cannot be reached or refuses; names benchmark.path.
     """
     if path is not None:
-        return _read_file(Path(path))
+        return list(iterate_rows(path, "benchmark.path"))
     import huggingface_hub
     from datasets import load_dataset
 
@@ -41,19 +41,6 @@ def read_rows(path: str | None, hub: str, subset: str | None, revision: str, spl
         raise UserError(
             f"Cannot load {hub} from the hub ({type(error).__name__}): set benchmark.path to a local JSON Lines copy."
         ) from error
-
-
-def _read_file(path: Path) -> list[dict[str, Any]]:
-    if not path.is_file():
-        raise UserError(f"benchmark.path={path} does not exist.")
-    rows = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
-        if line.strip():
-            try:
-                rows.append(json.loads(line))
-            except json.JSONDecodeError as error:
-                raise UserError(f"benchmark.path={path}: line {number} is not JSON.") from error
-    return rows
 
 
 def field(row: dict[str, Any], name: str, number: int) -> str:
@@ -71,13 +58,19 @@ def field(row: dict[str, Any], name: str, number: int) -> str:
     Returns
     -------
     str
-        Its value as text.
+        Its value as text; numbers are written as Python writes them.
 
     Raises
     ------
     UserError
-        When the row has no such field; names the field, the row and the fields that it has.
+        When the row has no such field, or something else than text or a number in it; names the field and the row.
     """
     if name not in row:
         raise UserError(f"benchmark.path: row {number} has no field {name!r} (it has {', '.join(map(repr, row))}).")
-    return str(row[name])
+    value = row[name]
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise UserError(f"benchmark.path: row {number} has {value!r:.40} in {name!r}: text or a number is needed.")
+    text = str(value)
+    if HALF_CHARACTER.search(text):
+        raise UserError(f"benchmark.path: row {number} has half of a surrogate pair in {name!r}.")
+    return text

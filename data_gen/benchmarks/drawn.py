@@ -1,23 +1,29 @@
-"""The micro world's test split, drawn here or read from a file."""
+"""The test split of one of the project's own worlds, drawn here or read from a file."""
 
 from dataclasses import dataclass
 
-from eval.benchmarks.problem import Problem, check
-from eval.benchmarks.rows import field, read_rows
+from data_gen.benchmarks.problem import Problem, check
+from data_gen.benchmarks.rows import field, read_rows
+from data_gen.world import Value
+from data_gen.worlds import check_value, world_of
 
 
 @dataclass(frozen=True)
-class LedgerBenchmark:
-    """Ledger problems with an integer answer.
+class DrawnBenchmark:
+    """Problems of a world with an integer answer.
 
     Attributes
     ----------
     name : str
         Name of the benchmark.
+    world : str
+        Name of the world.
     lengths : list of int
-        Numbers of entries, used in turn.
+        Numbers of entries or people, used in turn.
     count : int
         Number of problems to draw.
+    value : str
+        Where in its paragraph a value stands: "last" or "anywhere".
     seed : int
         Seed of the world; the test split never shares a problem with training.
     path : str or None
@@ -27,8 +33,10 @@ class LedgerBenchmark:
     """
 
     name: str
+    world: str
     lengths: list[int]
     count: int
+    value: Value = "last"
     seed: int = 0
     path: str | None = None
     samples: int = 1
@@ -43,12 +51,12 @@ class LedgerBenchmark:
                 for n, row in enumerate(rows, start=1)
             ]
         else:
-            from data_gen.ledger.world import SYSTEM
-            from data_gen.ledger.world import problems as draw_problems
-
+            world = world_of(self.world, "benchmark.world")
+            check_value(self.value, "benchmark.value")
+            drawn = world.problems("test", self.count, list(self.lengths), self.seed, self.value)
             problems = [
-                Problem(name, problem.question, problem.answer, SYSTEM, problem.dependencies)
-                for name, problem in draw_problems("test", self.count, list(self.lengths), self.seed)
+                Problem(name, problem.question, problem.answer, world.system, problem.dependencies)
+                for name, problem in drawn
             ]
         check(problems, self.name, None, self.answer)
         return problems
