@@ -15,6 +15,8 @@ OWN_SWEEP = $(wildcard configs/sweep/$(PRESET).yaml)
 SWEEP = $(if $(METHODS),method=$(METHODS),sweep=$(if $(OWN_SWEEP),$(PRESET),methods))
 GRID = $(if $(wildcard configs/grid/$(PRESET).yaml),fidelity)
 GRIDS = $(PRESET),ambiguities
+# What is trained on and the real traces of fidelity may be two data sets: then the latter has a preset of its own.
+OWN_TRACES = $(wildcard configs/preset/$(PRESET)_traces.yaml)
 # glibc hands large buffers back to the kernel after each use, which costs a CPU run half its time in page faults.
 export MALLOC_MMAP_THRESHOLD_ = 4294967296
 export MALLOC_TRIM_THRESHOLD_ = 17179869184
@@ -45,6 +47,7 @@ data: env $(SERVING) ## write, summarize and build the training set
 	$(call STAGE,data_gen.prepare)
 	$(call STAGE,data_gen.summarize)
 	$(call STAGE,data_gen.build)
+	$(if $(OWN_TRACES),$(MAKE) data PRESET=$(PRESET)_traces ARGS=)
 
 train: env ## fine-tune with LoRA and export the merged model
 	$(call STAGE,train.sft)

@@ -4,6 +4,5 @@ from eval.benchmarks.choices import ChoiceTable
 from eval.benchmarks.drawn import DrawnBenchmark
 from eval.benchmarks.math_table import MathTable
 from eval.benchmarks.problem import Benchmark, Problem, checksum
-from eval.benchmarks.word_problems import WordProblems
 
-__all__ = ["Benchmark", "ChoiceTable", "DrawnBenchmark", "MathTable", "Problem", "WordProblems", "checksum"]
+__all__ = ["Benchmark", "ChoiceTable", "DrawnBenchmark", "MathTable", "Problem", "checksum"]
