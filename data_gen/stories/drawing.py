@@ -47,7 +47,7 @@ QUESTIONS = {
 }
 
 
-def draw(rng: random.Random, length: int, value: Value = "anywhere") -> Story:
+def draw(rng: random.Random, length: int, value: Value = "last") -> Story:
     """Draw a story of `length` people, from 2 to 42.
 
     A number is never needed right after it was found where there is a choice, and the last person is not asked for.
