@@ -50,8 +50,8 @@ QUESTIONS = {
 def draw(rng: random.Random, length: int, value: Value = "last") -> Story:
     """Draw a story of `length` people, from 2 to 42.
 
-    A number is never needed right after it was found where there is a choice. The question is about people of the second
-    half, where more had to be right before them, but not the last.
+    A number is never needed right after it was found where there is a choice. The question is about people of the last
+    half, where more had to be right before them, except the very last.
     """
     scene, way = rng.choice(WORDING["scenes"]), rng.choice(WORDING["recalls"])
     names = rng.sample(WORDING["names"], length)
