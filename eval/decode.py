@@ -134,5 +134,7 @@ def make_policy(settings: dict[str, Any], requests: list[Request]) -> Any:
         return instantiate(settings)
     targets = [request.problem.needs for request in requests]
     if None in targets:
-        raise UserError("method.targets=problem: these problems do not say what they need; use benchmark=ledger.")
+        raise UserError(
+            "method.targets=problem: these problems do not say what they need; use benchmark=ledger or stories."
+        )
     return instantiate(settings, targets=targets, _convert_="all")

@@ -28,6 +28,7 @@ BENCHMARKS = {
     "aime2024": "AIME24",
     "gsm8k": "GSM8K",
     "ledger": "Ledger",
+    "stories": "Stories",
     "word_problems": "Word problems",
 }
 

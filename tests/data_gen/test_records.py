@@ -1,6 +1,7 @@
 """Public schemas (D16): both shapes give the same trace, an unknown one is named, unusable rows are counted."""
 
 import json
+import re
 
 import pyarrow as pa
 import pyarrow.parquet
@@ -207,3 +208,21 @@ def test_ledger_rows_have_their_own_split():
 def test_a_truncated_trace_is_skipped():
     with pytest.raises(Skip, match="not closed"):
         cut_at_thought("<|begin_of_thought|>\n\nand then")
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"world": "storys"}, "dataset.source.world=storys must be one of ledger, stories."),
+        ({"value": "first"}, "dataset.source.value=first must be one of last, anywhere."),
+    ],
+)
+def test_a_world_that_there_is_not_is_refused_before_anything_is_drawn(changes, sentence):
+    with pytest.raises(UserError, match=re.escape(sentence)):
+        Drawn(**{"world": "ledger", "train": 1, "validation": 0, "lengths": (4,)} | changes)
+
+
+def test_other_rules_of_a_world_are_other_inputs():
+    names = {world: set(Drawn(world, 1, 0, (4,)).inputs) for world in ("ledger", "stories")}
+    assert names["ledger"] == {"world/world.py"}
+    assert names["stories"] == {"world/drawing.py", "world/story.py", "world/wording.yaml"}

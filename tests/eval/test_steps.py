@@ -7,10 +7,14 @@ from hydra.utils import instantiate
 
 from data_gen.ledger import LEDGER, draw
 from data_gen.solution import solution
+from data_gen.stories import STORIES
 from eval.head_hits import HeadHits
 from eval.reporting.steps import display_name, looking_heads, steps_table
 from eval.steps import Found, run_policy
-from zoomr import load
+from tests.byte_tokens import byte_tokenizer
+from tests.zoomr.tiny import make_model
+from zoomr import GivenZoom, load
+from zoomr.loading import add_delimiters
 
 WINDOW = 64
 
@@ -40,6 +44,16 @@ def test_knowing_the_dependency_zooms_into_it_at_every_look_up(loaded, drawn):
     found, _, row = measure(loaded, drawn, policy, targets=True)
     assert found.far and found.hits.keys() == found.far.keys()
     assert row["hits"] == [1.0, 1.0]
+
+
+def test_it_does_so_in_any_world_and_with_any_tokenizer():
+    tokenizer = byte_tokenizer()
+    add_delimiters(tokenizer)
+    story = STORIES.draw(random.Random(2), 4, "anywhere")
+    found = Found([solution(STORIES, story, tokenizer)])
+    policy = GivenZoom(c=1, k=1, window=16, targets=(story.dependencies,))
+    run_policy(make_model(vocab_size=len(tokenizer)), tokenizer, found.solutions, policy, found)
+    assert found.far and found.hits == dict.fromkeys(found.far, True)
 
 
 def test_votes_and_heads_of_the_same_look_ups_are_counted(loaded, drawn):
