@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from data_gen.records import Skip, boxed_answer, cut_at_thought, read_conversation, trace_id
+from data_gen.boxed import boxed_answer
+from data_gen.records import Skip, cut_at_thought, read_conversation, trace_id
 from data_gen.segmentation import Segmentation
 
 
@@ -69,7 +70,7 @@ def read_trace(row: dict[str, Any], number: int, segmentation: Segmentation, cou
     paragraphs, separators = segmentation(thought, count)
     white_space = after[: len(after) - len(after.lstrip())]
     separators[-1] = white_space
-    answer = row.get("answer") or boxed_answer(after)
+    answer = row.get("answer") or boxed_answer(after).text
     return Trace(
         id=trace_id(row, conversation),
         system=conversation.system,

@@ -4,13 +4,18 @@ import re
 
 from eval.grading.dress import undress
 
-_LEAD = re.compile(r"^(?:(?:the|my|final|correct|right|best) )*(?:(?:answer|option|choice)s?(?: is)? ?:? ?)?(?:(?:option|choice) ?)?", re.IGNORECASE)
+_LEAD = re.compile(
+    r"^(?:(?:the|my|final|correct|right|best) )*(?:(?:answer|option|choice)s?(?: is)? ?:? ?)?(?:(?:option|choice) ?)?",
+    re.IGNORECASE,
+)
 _LETTER = re.compile(r"(?:[(\[{<] ?([A-Za-z]) ?[)\]}>]|([A-Za-z]))(?:$|(?P<rest>[.:)] ?.*| ?- .*| ?\(.*))")
 _BRACKETED = re.compile(r"[(\[{<] ?([A-Za-z]) ?[)\]}>](?P<rest>.*)")
 _ANOTHER = re.compile(r"^[.:)]? ?(?:or|and|,|/)\b|\([A-Z]\)")
 
 
-_MARKED = re.compile(r"\(([A-Za-z])\)|\(([A-Z])\) ?[\w\\].*|([A-Z])[.:)] .*|([A-Z])\)|(?:[Oo]ption|[Cc]hoice) \(?([A-Za-z])\)?")
+_MARKED = re.compile(
+    r"\(([A-Za-z])\)|\(([A-Z])\) ?[\w\\].*|([A-Z])[.:)] .*|([A-Za-z])\)|(?:[Oo]ption|[Cc]hoice) \(?([A-Za-z])\)?"
+)
 
 
 def marked_letter(text: str) -> str | None:

@@ -1,19 +1,58 @@
-"""What dresses an answer without changing it: fonts, sizes, spaces, delimiters, markdown, Unicode, phrases around it."""
+"""What dresses an answer without changing it: fonts, spaces, delimiters, markdown, Unicode, phrases around it."""
 
 import re
 
+from eval.grading.brackets import closes_at_end
+
 _UNICODE = {
-    **{"−": "-", "–": "-", "×": "\\times ", "·": "\\cdot ", "⋅": "\\cdot ", "÷": "/", "π": "\\pi ", "∞": "\\infty "},
-    **{"∪": "\\cup ", "∩": "\\cap ", "≤": "\\le ", "≥": "\\ge ", "≠": "\\ne ", "±": "\\pm ", "∓": "\\mp ", "∅": "\\emptyset "},
-    **{"½": "\\frac{1}{2}", "¼": "\\frac{1}{4}", "¾": "\\frac{3}{4}", "²": "^2", "³": "^3", "°": "^\\circ ", "ℝ": "\\mathbb{R}"},
-    **{"∈": "\\in ", "≡": "\\equiv ", "≈": "\\approx ", "θ": "\\theta ", "\u00a0": " ", "\u202f": " ", "\u2009": " "},
-    **{"“": "", "”": "", "‘": "", "’": "'", "€": "", "£": "", "¥": "", "¢": " cents"},
+    "−": "-",
+    "–": "-",
+    "×": "\\times ",
+    "·": "\\cdot ",
+    "⋅": "\\cdot ",
+    "÷": "/",
+    "π": "\\pi ",
+    "∞": "\\infty ",
+    "∪": "\\cup ",
+    "∩": "\\cap ",
+    "≤": "\\le ",
+    "≥": "\\ge ",
+    "≠": "\\ne ",
+    "±": "\\pm ",
+    "∓": "\\mp ",
+    "∅": "\\emptyset ",
+    "½": "\\frac{1}{2}",
+    "¼": "\\frac{1}{4}",
+    "¾": "\\frac{3}{4}",
+    "²": "^2",
+    "³": "^3",
+    "°": "^\\circ ",
+    "ℝ": "\\mathbb{R}",
+    "∈": "\\in ",
+    "≡": "\\equiv ",
+    "≈": "\\approx ",
+    "θ": "\\theta ",
+    "\u00a0": " ",
+    "\u202f": " ",
+    "\u2009": " ",
+    "“": "",
+    "”": "",
+    "‘": "",
+    "’": "'",
+    "€": "",
+    "£": "",
+    "¥": "",
+    "¢": " cents",
 }
 _CONTENT = r"\s*\{((?:[^{}]|\{[^{}]*\})*)\}"
-_TEXT = re.compile(r"(\w|[})])?\\(?:text|textrm|textbf|textit|textsf|mathrm|mbox|hbox|operatorname\*?)" + _CONTENT + r"(?=(.?))")
+_TEXT = re.compile(
+    r"(\w|[})])?\\(?:text|textrm|textbf|textit|textsf|mathrm|mbox|hbox|operatorname\*?)" + _CONTENT + r"(?=(.?))"
+)
 _FONT = re.compile(r"\\(?:mathbf|mathit|mathsf|mathcal|boldsymbol|bm|underline|boxed|fbox|Large|large|emph)" + _CONTENT)
 _COLOR = re.compile(r"\\(?:text)?color\s*\{\w*\}|\\[hv]?phantom\{[^{}]*\}")
-_SWITCH = re.compile(r"\\(?:bf|rm|it|sf|displaystyle|textstyle|limits|large|Large|huge|Huge|normalsize|bfseries)(?![A-Za-z])")
+_SWITCH = re.compile(
+    r"\\(?:bf|rm|it|sf|displaystyle|textstyle|limits|large|Large|huge|Huge|normalsize|bfseries)(?![A-Za-z])"
+)
 _SIZE = re.compile(r"\\(?:left|right|middle)(?![A-Za-z])\.?|\\[bB]igg?[lrm]?(?![A-Za-z])")
 _SPACE = re.compile(r"(?<!\\)\\(?:[,;:> ]|q?quad(?![A-Za-z])|space(?![A-Za-z])|[hv]space\*?\{[^{}]*\})|~|\s")
 _SPELLINGS = (
@@ -29,6 +68,7 @@ _SPELLINGS = (
     (re.compile(r"\\rangle(?![A-Za-z])"), ")"),
     (re.compile(r"\\[lr][vV]ert(?![A-Za-z])|\\[lr]?vert(?![A-Za-z])"), "|"),
     (re.compile(r"\\varnothing(?![A-Za-z])|\\\{ *\\\}"), r"\\emptyset"),
+    (re.compile(r"\{ ?(\w+) ?\\choose ?(\w+) ?\}|\\[dt]binom *\{(\w+)\} *\{(\w+)\}"), r"\\binom{\1\3}{\2\4}"),
     (re.compile(r"\\colon(?![A-Za-z])"), ":"),
     (re.compile(r"\\(?:dots|ldots|cdots)c?(?![A-Za-z])"), r"\\dots"),
     (re.compile(r"\\\\\[\d*\w*\]"), r"\\\\"),
@@ -38,13 +78,19 @@ _SPELLINGS = (
     (re.compile(r"\\sqrt *(\[\d+\])? *(\d+|[a-z](?![a-z]))(?![\d}])"), r"\\sqrt\1{\2}"),
     (re.compile(r"\^ *\{? *(?:\\circ|\\degree|o) *\}?(?![A-Za-z])|\\degree(?![A-Za-z])"), " degrees "),
     (re.compile(r"([_^]) *\{ *(\w) *\}"), r"\1\2"),
-    (re.compile(r"(?<![\d.])\{(\w)\}(?=[\^_/])"), r"\1"),
+    (re.compile(r"(?<![\w.\]}])\{(\w)\}(?=[\^_/])"), r"\1"),
 )
 _PHRASE = re.compile(
-    r"(?:.*\b)?(?:(?:final|correct|right|best) )*(?:answer|result)s?(?:(?: is| are)\s*:?|\s*[:=])\s*(?=\S)", re.IGNORECASE
+    r"(?:.*\b)?(?:(?:final|correct|right|best) )*(?:answer|result)s?(?:(?: is| are)\s*:?|\s*[:=])\s*(?=\S)",
+    re.IGNORECASE,
 )
 _MEMBER_OF = re.compile(r"^\\?[A-Za-z]+(?: ?_ ?\w+)? ?\\in(?![a-z]) ?")
-_EMPTY = re.compile(r"there (?:are|is) no .*|no (?:real |such )?(?:solutions?|roots?|values?)|(?:the )?empty set", re.IGNORECASE)
+_LEADING = re.compile(
+    r"^(?:about|approximately|exactly|remainder|total|value|area|\\approx) (?=[\d\\$-])", re.IGNORECASE
+)
+_EMPTY = re.compile(
+    r"there (?:are|is) no .*|no (?:real |such )?(?:solutions?|roots?|values?)|(?:the )?empty set", re.IGNORECASE
+)
 _REALS = re.compile(r"\\mathbb *\{?R\}?|\\Reals?|(?:the )?(?:set of )?all reals?(?: numbers?)?", re.IGNORECASE)
 
 
@@ -66,7 +112,9 @@ def undress(text: str) -> str:
         text = text.replace(sign, spelled)
     text = re.sub(r"(?<!\\)\\[()\[\]]|US\\?\$|\\?\$|\*\*|`|\\!\s*|\bUSD\b", "", text)
     text = re.sub(r"\\?%|\bper cent\b|\b(?:percentage|pct)\b", " percent", text)
-    text = re.sub(r"\\frac\s*\{\s*\\(?:text|mathrm)\{([^{}]*)\}\s*\}\s*\{\s*\\(?:text|mathrm)\{([^{}]*)\}\s*\}", r" \1/\2", text)
+    text = re.sub(
+        r"\\frac\s*\{\s*\\(?:text|mathrm)\{([^{}]*)\}\s*\}\s*\{\s*\\(?:text|mathrm)\{([^{}]*)\}\s*\}", r" \1/\2", text
+    )
     text = _SPACE.sub(" ", _SWITCH.sub(" ", _SIZE.sub("", _COLOR.sub("", text))))
     for _ in range(3):
         text = _FONT.sub(_bare, _TEXT.sub(_spaced, text))
@@ -74,26 +122,26 @@ def undress(text: str) -> str:
         text = pattern.sub(spelled, text)
     text = _outside(_MEMBER_OF.sub("", _outside(re.sub(r"\s+", " ", text))))
     text = _outside(_PHRASE.sub("", text, count=1)) if _PHRASE.match(text) else text
+    text = _LEADING.sub("", text)
     if _EMPTY.fullmatch(text):
         return "\\emptyset"
-    return "(-\\infty, \\infty)" if _REALS.fullmatch(text) else {"infinity": "\\infty", "+\\infty": "\\infty"}.get(text, text)
-
-
-def closes_at_end(text: str) -> bool:
-    """Whether the bracket that opens a text is the one that closes at its end."""
-    depth = 0
-    for at, sign in enumerate(text):
-        depth += (sign in "([{") - (sign in ")]}")
-        if depth == 0:
-            return at == len(text) - 1
-    return False
+    return (
+        "(-\\infty, \\infty)"
+        if _REALS.fullmatch(text)
+        else {"infinity": "\\infty", "+\\infty": "\\infty"}.get(text, text)
+    )
 
 
 def _spaced(match: re.Match[str]) -> str:
-    """Words keep their distance from what stands before and after them: 5\\text{m} is 5 m."""
+    """Words of a text command keep their distance from what stands before and after them."""
     before, words, after = match[1] or "", match[2], match[3]
     apart = words[:1].isalpha()
-    return before + (" " if apart and before else "") + words + (" " if words[-1:].isalpha() and (after.isalnum() or after == "\\") else "")
+    return (
+        before
+        + (" " if apart and before else "")
+        + words
+        + (" " if words[-1:].isalpha() and (after.isalnum() or after == "\\") else "")
+    )
 
 
 def _bare(match: re.Match[str]) -> str:
@@ -106,10 +154,16 @@ def _outside(text: str) -> str:
     previous = ""
     while text != previous:
         previous = text
-        text = text.strip(" \t\n\"").rstrip(".,;").removesuffix("\\").strip()
+        text = text.strip(' \t\n"').rstrip(".,;").removesuffix("\\").strip()
         for pair in ("''", "**", "{}"):
             if len(text) > 2 and text[0] + text[-1] == pair and (pair != "{}" or closes_at_end(text)):
                 text = text[1:-1]
-        if len(text) > 2 and text[0] == "(" and text[-1] == ")" and closes_at_end(text) and re.fullmatch(r"[^,;A-Za-z]*", text):
+        if (
+            len(text) > 2
+            and text[0] == "("
+            and text[-1] == ")"
+            and closes_at_end(text)
+            and re.fullmatch(r"[^,;A-Za-z]*", text)
+        ):
             text = text[1:-1]
     return text

@@ -1,11 +1,30 @@
-"""Verdicts that need no algebra. They are exact, cost little and come first."""
+"""The comparison of each kind of benchmark, without algebra where that is enough: it costs little and comes first."""
 
-import re
+from fractions import Fraction
 
 from eval.grading.choices import choice_letter
 from eval.grading.dress import undress
-from eval.grading.structure import compare, is_prose
+from eval.grading.numbers import read_rational
+from eval.grading.prose import is_prose
+from eval.grading.structure import compare
 from eval.grading.units import read_quantity
+
+
+def rational(text: str) -> Fraction | None:
+    r"""Read an exact rational number, with or without unit.
+
+    Parameters
+    ----------
+    text : str
+        An expression such as ``1,000.5``, ``-\frac{3}{4}``, ``3/4``, ``2\frac{1}{2}``, ``0.\overline{3}`` or ``28\%``.
+
+    Returns
+    -------
+    Fraction or None
+        Its value; None when it is anything else. A per cent sign is dropped, not divided by: the benchmarks write the
+        number of per cent as the answer.
+    """
+    return read_rational(read_quantity(undress(text)).text)
 
 
 def exact_verdict(gold: str, answer: str) -> bool | None:

@@ -12,17 +12,18 @@ _BUILDER = re.compile(rf"\\\{{ ?{_UNKNOWN}(?: ?\\in ?\\mathbb\{{?R\}}?)? ?(?:\\m
 
 
 def interval(text: str) -> str | None:
-    """Write an inequality as an interval.
+    r"""Write an inequality as an interval.
 
     Parameters
     ----------
     text : str
-        A plain text: ``a < x \\le b``, ``x < b`` or ``a < x``, in any direction, or the set of the x for which one holds.
+        A plain text: ``a < x \le b``, ``x < b`` or ``a < x``, in any direction, or the set of the x for which one
+        holds.
 
     Returns
     -------
     str or None
-        Such as ``(a, b]`` or ``(-\\infty, b)``; None when the text is no such inequality.
+        Such as ``(a, b]`` or ``(-\infty, b)``; None when the text is no such inequality.
     """
     if match := _BUILDER.fullmatch(text):
         text = match[1].strip()

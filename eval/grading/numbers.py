@@ -3,39 +3,29 @@
 import re
 from fractions import Fraction
 
-from eval.grading.dress import undress
-
 LONGEST_NUMBER = 200  # digits; longer numbers are compared as strings
 ENOUGH_DIGITS = 6  # significant digits from which on a rounded decimal stands for a fraction
 FULL_PRECISION = 15  # digits from which on a decimal is a float's print, whose last digit is not always rounded
 _THOUSANDS = re.compile(r"[+-]?\d{1,3}(?:(?:,| )\d{3})+(?:\.\d+)?")
 _DECIMAL = re.compile(r"[+-]? ?(?:\d+(?:\.\d*)?|\.\d+)")
 _REPEATING = re.compile(r"([+-]?)(\d*)\.(\d*)\\(?:overline|bar|dot)(?: *\{(\d+)\}| ?(\d))")
-_SCIENTIFIC = re.compile(r"([+-]?\d+(?:\.\d*)?)(?:e| ?(?:\\times|\\cdot|\*) ?10 ?\^ ?)\{? ?([+-]?\d{1,3}) ?\}?", re.IGNORECASE)
+_SCIENTIFIC = re.compile(
+    r"([+-]?\d+(?:\.\d*)?)(?:e| ?(?:\\times|\\cdot|\*) ?10 ?\^ ?)\{? ?([+-]?\d{1,3}) ?\}?", re.IGNORECASE
+)
 _SIGNED = r"\{ *([+-]? *\d+(?:\.\d+)?) *\}"
 _FRACTION = re.compile(rf"([+-]?) *(\d*) *\{{?\\frac *(?:{_SIGNED}|(\d)) *(?:{_SIGNED}|(\d))\}}?")
 _RATIO = re.compile(r"([+-]?) *(?:(\d+) +)?\(?([+-]?\d+)\)? ?/ ?(\d+)")
 
 
-def rational(text: str) -> Fraction | None:
-    r"""Read an exact rational number.
-
-    Parameters
-    ----------
-    text : str
-        A number without unit, such as ``1,000.5``, ``-\frac{3}{4}``, ``3/4``, ``2\frac{1}{2}``, ``0.\overline{3}`` or
-        ``1.2 \times 10^{-3}``.
+def read_rational(text: str) -> Fraction | None:
+    r"""Read an exact rational number of a plain text without unit.
 
     Returns
     -------
     Fraction or None
-        Its value; None when it is anything else.
+        The value of ``1,000.5``, ``-\frac{3}{4}``, ``3/4``, ``2\frac{1}{2}``, ``0.\overline{3}`` or
+        ``1.2 \times 10^{-3}``; None when the text is anything else.
     """
-    return read_rational(undress(text))
-
-
-def read_rational(text: str) -> Fraction | None:
-    """Read a number of a text that is plain already; see `rational`."""
     if len(text) > LONGEST_NUMBER:
         return None
     while text.startswith("-(") and text.endswith(")"):

@@ -19,7 +19,6 @@ from pebble import ProcessExpired, ProcessPool
 
 # The limit is on processor time, so that a busy machine gives the same verdicts; the wall clock catches sleepers.
 WALL_FACTOR = 4
-PAIRS_OF_A_WORKER = 64  # then a fresh one follows, so that caches of the library do not pile up
 # Kinds of expressions whose modules and grammar tables are loaded once and then shared by all workers.
 WARM_UP = (
     ("\\frac{1}{2}", "\\sqrt{2}+\\sin x"),
@@ -56,14 +55,12 @@ class SymbolicPool:
     """
 
     def __init__(self, workers: int, seconds: int, mebibytes: int) -> None:
-        from eval.grading.structure import math_verdict
+        from eval.grading.symbolic import math_verdict
 
         for pair in WARM_UP:
             math_verdict(*pair)
         self.seconds = seconds
-        self._pool = ProcessPool(
-            workers, PAIRS_OF_A_WORKER, initializer=_limit_memory, initargs=[mebibytes], context=get_context("fork")
-        )
+        self._pool = ProcessPool(workers, initializer=_limit_memory, initargs=[mebibytes], context=get_context("fork"))
 
     def __enter__(self) -> Self:
         return self
@@ -100,7 +97,7 @@ class SymbolicPool:
         except TimeoutError:
             return Verdict(None, f"time limit of {self.seconds} s")
         except ProcessExpired as error:
-            late = error.exitcode == -signal.SIGXCPU
+            late = error.exitcode == -signal.SIGPROF
             return Verdict(None, f"time limit of {self.seconds} s" if late else "child process died")
 
 
@@ -113,16 +110,16 @@ def _limit_memory(mebibytes: int) -> None:
 
 
 def _verdict(gold: str, answer: str, seconds: int) -> Verdict:
-    """Run in a worker for each pair. The kernel kills the worker when the pair has used its processor time."""
-    from eval.grading.structure import math_verdict
+    """Run in a worker for each pair. The kernel ends the worker when the pair has used its processor time."""
+    from eval.grading.symbolic import math_verdict
 
-    usage = resource.getrusage(resource.RUSAGE_SELF)
-    spent = usage.ru_utime + usage.ru_stime
-    resource.setrlimit(resource.RLIMIT_CPU, (int(spent) + 1 + seconds, resource.RLIM_INFINITY))
+    signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
         equal = math_verdict(gold, answer)
     except MemoryError:
         return Verdict(None, "memory limit")
     except Exception as error:
         return Verdict(None, f"{type(error).__name__}: {error}"[:300])
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
     return Verdict(equal, "" if equal is not None else "cannot be read as an expression")

@@ -5,14 +5,31 @@ import re
 from typing import Any
 from zlib import crc32
 
+from eval.grading.prose import is_prose
+from eval.grading.structure import compare
+
 # Left to itself the library stops reading at the first word that it does not know and compares what stands before.
 _WORDED_INDEX = re.compile(r"_ ?\{? ?([A-Za-z]{2,}[A-Za-z ]*?) ?\}?(?![A-Za-z])")
 _FUNCTIONS = "arcsin arccos arctan sinh cosh tanh sqrt sin cos tan sec csc cot log exp ln pi gcd lcm max min".split()
 _BARE_FUNCTION = re.compile(rf"(?<![A-Za-z\\])({'|'.join(_FUNCTIONS)})(?![A-Za-z])")
 _ROOT_OF = re.compile(r"\\sqrt ?\(([^()]*)\)")
-_LETTERS = re.compile(r"(?<![A-Za-z\\])[a-z]{2,3}(?![A-Za-z])")
-_WORD = re.compile(r"(?<![A-Za-z\\])[A-Za-z]?[a-z]{3,}(?![A-Za-z])")
-_STOP_WORDS = re.compile(r"(?<![A-Za-z\\])(?:of|to|or|is|in|at|if|and|not)(?![A-Za-z])|(?<![A-Za-z\\{])\\?%")
+_LOOSE_SPACE = re.compile(r"(?<![A-Za-z]) +| +(?![A-Za-z])")
+_PRODUCT = re.compile(r"(?<![{A-Za-z\\])[a-z]{2,3}(?![A-Za-z}])")
+_WORDS = re.compile(r"(?<![A-Za-z\\])(?:[A-Za-z]?[a-z]{3,}|of|to|or|is|in|at|if)(?![A-Za-z])")
+_ENVIRONMENT = re.compile(r"\\(?:begin|end)\{\w+\}")
+
+
+def math_verdict(gold: str, answer: str) -> bool | None:
+    """Compare two answers of the kind `math` with algebra; a sentence is left to the library as it stands.
+
+    Returns
+    -------
+    bool or None
+        As `symbolic_verdict`.
+    """
+    if is_prose(gold) or is_prose(answer):
+        return symbolic_verdict(gold, answer)
+    return compare(gold, answer, expression_verdict)
 
 
 def symbolic_verdict(gold: str, answer: str) -> bool | None:
@@ -55,7 +72,7 @@ def expression_verdict(gold: str, answer: str) -> bool | None:
         As `symbolic_verdict`.
     """
     ours, theirs = _spelled(gold), _spelled(answer)
-    if any(_WORD.search(text) or _STOP_WORDS.search(text) for text in (ours, theirs)):
+    if any(_WORDS.search(_ENVIRONMENT.sub("", text)) for text in (ours, theirs)):
         return False
     return symbolic_verdict(ours, theirs)
 
@@ -65,9 +82,9 @@ def _spelled(text: str) -> str:
     text = _WORDED_INDEX.sub(lambda match: f"_{{{crc32(match[1].lower().encode()) % 10**6}}}", text)
     text = _ROOT_OF.sub(r"\\sqrt{\1}", _BARE_FUNCTION.sub(r"\\\1", text))
     text = text.replace("\\log_e", "\\ln").replace("\\dots", "")
-    text = re.sub(r"\{\\begin|\\begin\{[bBvV]matrix\}", lambda m: m.group() if m.group() == "{\\begin" else "\\begin{pmatrix}", text)
-    text = re.sub(r"\\end\{[bBvV]matrix\}", r"\\end{pmatrix}", text)
-    return re.sub(r"(?<![{A-Za-z\\])[a-z]{2,3}(?![A-Za-z}])", lambda match: " ".join(match.group()), text)
+    text = re.sub(r"(?<=\d) ?\\cdot ?(?=[a-z])", "", text)
+    text = _PRODUCT.sub(lambda match: " \\cdot ".join(match.group()), text)
+    return _LOOSE_SPACE.sub("", text)
 
 
 def _delimited(expression: str) -> str:

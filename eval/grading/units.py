@@ -47,22 +47,32 @@ _NAMES = {
     **dict.fromkeys(("cent",), "cent"),
     **dict.fromkeys(("percent",), "percent"),
 }
-_COMPOUND = {"mph": "mi/h", "kph": "km/h", "mps": "m/s", "fps": "ft/s", "sq": "square", "cu": "cubic"}
+_SHORT = {"mph": "mi/h", "kph": "km/h", "mps": "m/s", "fps": "ft/s", "sq": "square", "cu": "cubic"}
+_BEFORE = {"square": 2, "cubic": 3}
+_AFTER = {"squared": 2, "cubed": 3}
+_TOKEN = re.compile(r"/|[A-Za-z.]+|''|\\Omega|\^ ?\{? ?-?\d")
 # A single letter is a unit in these cases only (5 m), since 5 x is a product.
 _LETTERS = frozenset("mshgLlNJWVAKCF")
 _NOT_UNITS = frozenset(
-    "and or to of if is are in at by for from than not nor with where when plus minus times mod base dozen hundred thousand million "
-    "billion trillion half pi sqrt sin cos tan sec csc cot log ln exp max min gcd lcm infinity where".split()
-) - {"in", "min"}
+    "and or to of if is are at by for from than not nor with where when plus minus times mod base half dozen hundred "
+    "thousand million billion trillion pi sqrt sin cos tan csc cot log ln exp max gcd lcm infinity".split()
+)
 _EXPONENT = r"(?: ?\^ ?(?:\{ ?-?\d ?\}|-?\d))?"
 _WORD = rf"(?:[A-Za-z][A-Za-z]*(?:\.[a-z]\.?|\.)?|''|\\Omega){_EXPONENT}"
 _TAIL = re.compile(rf" ?-?{_WORD}(?:(?: ?(?:/|\\cdot|\*) ?| per |-| ){_WORD})*$")
-_TAIL_START = re.compile(r"(?<=[\d\w)}\].])(?: -?|-|)(?=[A-Za-z'\\])")
+_TAIL_START = re.compile(r"(?:(?<=[\d)}\].]) ?-?|(?<=[A-Za-z]) )(?=[A-Za-z'\\])")
 MOST_STARTS = 12  # words that a unit may have
 _ORDINAL = re.compile(r"(?<=\d) ?\^? ?\{? ?(?:st|nd|rd|th) ?\}?(?= |$)")
+_IN_BRACKETS = re.compile(r"\(([A-Za-z ]{3,})\)$")
+_MICRO = re.compile(r" ?\\mu ?(?=[a-z]+$)")
 _MODULUS = re.compile(r" ?(?:\\p?b?mod|\\pod|\(? ?mod)(?![A-Za-z]) ?\{? ?(\w+) ?\}? ?\)?$")
-_BASE = re.compile(r"^\(?([0-9A-Za-z][0-9A-Za-z,. ]*?)\)? ?(?:_ ?\{? ?\(? ?(\w+) ?\)? ?\}?|\(? ?\{? ?base[ -]?(\w+) ?\}? ?\)?)$")
-_BASE_WORDS = dict(zip("two three four five six seven eight nine ten eleven twelve sixteen".split(), (*range(2, 13), 16), strict=True))
+_BASE = re.compile(
+    r"^\(?([0-9A-Za-z][0-9A-Za-z,. ]*?)\)? ?"
+    r"(?:_ ?\{? ?\(? ?(\w+) ?\)? ?\}?|\(? ?\{? ?(?:in )?base[ -]?(\w+) ?\}? ?\)?)$"
+)
+_BASE_WORDS = dict(
+    zip("two three four five six seven eight nine ten eleven twelve sixteen".split(), (*range(2, 13), 16), strict=True)
+)
 
 
 @dataclass(frozen=True)
@@ -103,7 +113,7 @@ def read_quantity(text: str) -> Quantity:
         if base is not None and 1 < base <= 36 and any(sign.isdigit() for sign in match[1]):
             return Quantity(match[1].replace(",", "").replace(" ", "").lower(), None, modulus, base)
         base = None
-    text = _ORDINAL.sub("", text)
+    text = _IN_BRACKETS.sub(r"\1", _MICRO.sub(" micro", _ORDINAL.sub("", text)))
     if not re.search(r"\d|\\pi|\\sqrt", text):
         return Quantity(text, None, modulus)
     for match in _tails(text):
@@ -115,7 +125,9 @@ def read_quantity(text: str) -> Quantity:
 
 def apart(text: str) -> str:
     """Put commas between the parts of a compound quantity: 5 hours 30 minutes has two."""
-    return re.sub(r"(?<=\d) ?([A-Za-z]+) (?=\d)", lambda m: f" {m[1]}, " if _singular(m[1]) in _NAMES else m.group(), text)
+    return re.sub(
+        r"(?<=\d) ?([A-Za-z]+) (?=\d)", lambda m: f" {m[1]}, " if _singular(m[1]) in _NAMES else m.group(), text
+    )
 
 
 def _tails(text: str) -> list[re.Match[str]]:
@@ -128,7 +140,10 @@ def _is_unit(words: str) -> bool:
     parts = [part for part in re.split(r"[ /*^{}0-9-]+|\\cdot", words) if part]
     if any(part.lower() in _NOT_UNITS for part in parts):
         return False
-    return all(len(part) > 2 or part in _LETTERS or _singular(part) in _NAMES and len(part) > 1 for part in parts)
+    return all(
+        len(part) > 2 or part in _LETTERS or (len(part) == 2 and (_singular(part) in _NAMES or part in _SHORT))
+        for part in parts
+    )
 
 
 def _singular(word: str) -> str:
@@ -137,24 +152,26 @@ def _singular(word: str) -> str:
 
 
 def _powers(words: str) -> dict[str, int] | None:
+    """Powers of the known units: centimetres squared and square cm are both cm to the 2; None if one is not known."""
+    for short, spelled in _SHORT.items():
+        words = re.sub(rf"(?<![A-Za-z]){short}\.?(?![A-Za-z])", spelled, words)
     powers: dict[str, int] = {}
-    sign, following = 1, 1
-    for token in re.findall(r"/|[A-Za-z.]+|''|\\Omega|\^ ?\{? ?-?\d", words.replace("\\cdot", " ")):
-        token = _COMPOUND.get(token.lower().rstrip("."), token)
+    sign, following, last = 1, 1, ""
+    for token in _TOKEN.findall(words.replace("\\cdot", " ")):
         if token in ("/", "per"):
             sign = -1
-        elif token.startswith("^"):
-            powers[last] = powers[last] * int(re.sub(r"[^\d-]", "", token))
-        elif token.lower() in ("square", "squared", "cubic", "cubed"):
-            following = 2 if token.lower().startswith("sq") else 3
-        else:
-            names = token.split("/")
-            for place, name in enumerate(names):
-                if _singular(name) not in _NAMES:
-                    return None
-                last = _NAMES[_singular(name)]
-                powers[last] = powers.get(last, 0) + (-1 if place else sign) * following
+        elif token in _BEFORE:
+            following = _BEFORE[token]
+        elif token in _AFTER or token.startswith("^"):
+            if not last:
+                return None
+            powers[last] *= _AFTER.get(token) or int(token.strip("^{ "))
+        elif _singular(token) in _NAMES:
+            last = _NAMES[_singular(token)]
+            powers[last] = powers.get(last, 0) + sign * following
             following = 1
+        else:
+            return None
     if len(powers) > 1:
         powers.pop("degree", None)
     return powers
