@@ -7,9 +7,10 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
+from data_gen.boxed import boxed_answer
 from data_gen.conversations import read_conversation, read_conversations
 from data_gen.lengths import approximate_tokens
-from data_gen.records import Skip, boxed_answer, cut_at_thought, joined_text, read_turns
+from data_gen.records import Skip, cut_at_thought, joined_text, read_turns
 from data_gen.segmentation import Segmentation
 from data_gen.sources import Drawn, Published
 from zoomr.errors import UserError
@@ -145,13 +146,14 @@ def test_ids_do_not_depend_on_the_order_of_rows():
     [
         (r"so \boxed{\frac{1}{2}}.", r"\frac{1}{2}"),
         (r"\boxed{1} then \boxed {2}", "2"),
-        (r"\boxed{3} and \boxed{4", "3"),
+        (r"\boxed{3} and \boxed{4", None),  # the thought went on: no credit for the earlier box
+        (r"\boxed{3} and \boxed{4}", "3, 4"),
         (r"\boxed{\{1,2\}}", r"\{1,2\}"),
         ("none", None),
     ],
 )
 def test_boxed_answers(text, answer):
-    assert boxed_answer(text) == answer
+    assert boxed_answer(text).text == answer
 
 
 def test_d16_json_lines_and_parquet_give_the_same_rows(tmp_path):
