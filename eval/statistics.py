@@ -11,7 +11,7 @@ SEED = 0
 
 
 @dataclass(frozen=True)
-class Estimate:
+class Interval:
     """A mean with its 95% interval and the number of problems behind it."""
 
     mean: float
@@ -31,7 +31,7 @@ class Difference:
     n: int
 
 
-def estimate(values: Sequence[float]) -> Estimate:
+def share_interval(values: Sequence[float]) -> Interval:
     """Mean over problems with a percentile bootstrap interval.
 
     Parameters
@@ -41,7 +41,7 @@ def estimate(values: Sequence[float]) -> Estimate:
 
     Returns
     -------
-    Estimate
+    Interval
         Where all values are 0, or all are 1, resampling shows no spread; the exact binomial (Clopper-Pearson) bound
         takes its place, 1 - 0.025^(1/n) away from the mean.
 
@@ -56,15 +56,15 @@ def estimate(values: Sequence[float]) -> Estimate:
     mean, n = float(data.mean()), len(data)
     if np.all(data == data[0]) and data[0] in (0.0, 1.0):
         bound = 1 - 0.025 ** (1 / n)
-        return Estimate(mean, max(0.0, mean - bound), min(1.0, mean + bound), n)
-    return bootstrap(values)
+        return Interval(mean, max(0.0, mean - bound), min(1.0, mean + bound), n)
+    return mean_interval(values)
 
 
-def bootstrap(values: Sequence[float]) -> Estimate:
+def mean_interval(values: Sequence[float]) -> Interval:
     """Mean of one value a problem or trace, of any size, with a percentile bootstrap interval."""
     data = np.asarray(values, dtype=float)
     low, high = _interval(data)
-    return Estimate(float(data.mean()), low, high, len(data))
+    return Interval(float(data.mean()), low, high, len(data))
 
 
 def paired_difference(first: Mapping[str, float], second: Mapping[str, float]) -> Difference:

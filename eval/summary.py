@@ -6,7 +6,8 @@ from statistics import fmean
 from typing import Any
 
 from eval.grading.grade import STATUSES
-from eval.statistics import estimate, majority
+from eval.statistics import majority, share_interval
+from train.format import keeps_format
 
 METERS = (
     "prompt_tokens",
@@ -51,10 +52,11 @@ def summarize(samples: list[dict[str, Any]], scores: list[dict[str, Any]], expec
     -------
     dict
         pass@1 (mean over problems of the share of correct samples) with its bootstrap interval, maj@n, the shares of
-        the statuses, and the means over problems of the meters. ``active_tokens_peak`` is the mean of the samples'
+        the statuses, the shares of samples that keep to the format and that have a summary at all, and the means over
+        problems of the meters. ``active_tokens_peak`` is the mean of the samples'
         peaks.
     """
-    accuracy = estimate(list(problem_accuracy(scores).values()))
+    accuracy = share_interval(list(problem_accuracy(scores).values()))
     votes = [
         majority([(row["answer"], row["status"] == "correct") for row in rows]) for rows in by_problem(scores).values()
     ]
@@ -71,6 +73,7 @@ def summarize(samples: list[dict[str, Any]], scores: list[dict[str, Any]], expec
         "majority": fmean(votes),
         "statuses": {status: counts[status] for status in STATUSES},
         "repetition_share": fmean(row["status"] == "repetition" for row in samples),
-        "balanced_share": fmean(row["balanced"] for row in samples),
+        "balanced_share": fmean(keeps_format(row["balanced"], row["summaries"]) for row in samples),
+        "summarised_share": fmean(row["summaries"] > 0 for row in samples),
         "meters": means,
     }

@@ -11,9 +11,8 @@ from hydra.utils import instantiate
 from omegaconf import DictConfig
 
 from eval.dashboard import dashboard, push_dashboard, specification
-from eval.reporting.cells import ScoredCell, load_cells
-from eval.rows import SAMPLES, read_rows, write_json
-from eval.score import SCORES
+from eval.reporting.cells import SCORES, ScoredCell, cell_rows, load_cells, unique_rows
+from eval.rows import SAMPLES, write_json
 from pipeline import progress
 from pipeline.cli import stage
 from zoomr.errors import UserError
@@ -58,7 +57,9 @@ def track_cells(cfg: DictConfig) -> None:
     tracking = instantiate(cfg.tracker)
     for cell in progress(cells, unit="cell", description="tracker"):
         shutil.rmtree(cell.directory / "wandb", ignore_errors=True)  # an earlier offline copy would be synced beside it
-        with tracking.start(cell.directory, group=f"{cfg.preset.name}-{cell.benchmark}", config=describe(cell)) as run:
+        with tracking.start(
+            cell.directory, group=f"{cfg.preset.name}-{cell.benchmark}", config=run_config(cell)
+        ) as run:
             run.log("eval", 0, figures(cell))
             run.table("samples", list(COLUMNS), sample_rows(cell, runs / "generate", cfg.table_rows))
     workspace = dashboard(cfg.tracker.entity or "", cfg.tracker.project)
@@ -71,7 +72,7 @@ def track_cells(cfg: DictConfig) -> None:
     print(f"-> {path}   next: {sync if offline else 'open the project on W&B'}")
 
 
-def describe(cell: ScoredCell) -> dict[str, Any]:
+def run_config(cell: ScoredCell) -> dict[str, Any]:
     """What a run is filtered and grouped by: settings of the cell, plain, and flat where it is filtered."""
     policy = {key: value for key, value in cell.policy.items() if key != "_target_"}
     return {
@@ -105,8 +106,8 @@ def sample_rows(cell: ScoredCell, generated: Path, count: int) -> list[list[Any]
     count : int
         The most rows.
     """
-    scores = {row["id"]: row for row in read_rows(cell.directory / SCORES)[:count]}
-    samples = (row for name in cell.summary["directories"] for row in read_rows(generated / name / SAMPLES))
+    scores = {row["id"]: row for row in unique_rows([cell.directory / SCORES])[:count]}
+    samples = cell_rows(cell, generated, SAMPLES)
     graded = (sample | scores[sample["id"]] for sample in samples if sample["id"] in scores)
     return [[row[column] for column in COLUMNS] for row in graded]
 

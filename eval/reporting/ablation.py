@@ -3,12 +3,12 @@
 from pathlib import Path
 from typing import Any
 
-from eval.reporting import html
 from eval.reporting.cells import ScoredCell
-from eval.reporting.figures import STYLES, house_style, save
-from eval.reporting.origins import link
-from eval.reporting.sections import Section, not_run
-from eval.reporting.table1 import BENCHMARKS, NAMES, accuracy_text, markdown, points, problem_count
+from eval.reporting.figures import house_style, save
+from eval.reporting.names import benchmark_title, look
+from eval.reporting.options import options
+from eval.reporting.sections import Figure, Link, Section, Table, Text, cell_link, not_run
+from eval.reporting.tables import accuracy_text, markdown, points, problem_count
 from eval.statistics import paired_difference
 from pipeline import write_atomic
 
@@ -42,16 +42,13 @@ def section(cells: list[ScoredCell], paper: dict[str, Any], results: Path) -> Se
     rows, sentences = ablation_rows(here), shape_sentences(here, paper["ablations"])
     text = "".join(f"- {sentence}\n" for sentence in sentences)
     write_atomic(results / "ablation.md", f"# Ablations over c and k\n\n{text}\n{markdown(rows)}")
-    drawing, _ = draw_ablation(here, results / "ablation")
     caption = (
         f"Accuracy and active KV tokens over c and k, n = {problem_count(here)} "
-        f"{BENCHMARKS.get(widest[0], widest[0])} problems; random and recency zoom as controls. The values and their "
+        f"{benchmark_title(widest[0])} problems; random and recency zoom as controls. The values and their "
         "origins stand in the table."
     )
-    body = (
-        "".join(html.paragraph(sentence) for sentence in sentences) + html.figure(drawing, caption) + html.table(rows)
-    )
-    return Section("fig3c", TITLE, body)
+    figure = Figure(draw_ablation(here, results / "ablation"), caption)
+    return Section("fig3c", TITLE, [*map(Text, sentences), figure, Table(rows)])
 
 
 def grid(cells: list[ScoredCell], method: str) -> dict[tuple[int, int], ScoredCell]:
@@ -77,9 +74,9 @@ def ablation_rows(cells: list[ScoredCell]) -> list[dict[str, Any]]:
         found = grid(cells, method)
         knee = found.get(KNEE)
         for (c, k), cell in sorted(found.items()):
-            meters = cell.summary["meters"]
-            row = {
-                "method": link(cell, NAMES[method]),
+            meters = cell.meters
+            row: dict[str, Any] = {
+                "method": Link(look(method).title, cell_link(cell).anchor),
                 "c": c,
                 "k": k,
                 "accuracy": accuracy_text(cell),
@@ -88,7 +85,7 @@ def ablation_rows(cells: list[ScoredCell]) -> list[dict[str, Any]]:
             row |= {"active, mean": f"{meters['active_tokens_mean']:.0f}", "active, relative": ""}
             if knee is not None:
                 row["difference"] = points(paired_difference(cell.accuracy, knee.accuracy))
-                share = meters["active_tokens_mean"] / knee.summary["meters"]["active_tokens_mean"]
+                share = meters["active_tokens_mean"] / knee.meters["active_tokens_mean"]
                 row["active, relative"] = f"{100 * (share - 1):+.0f}%"
             rows.append(row)
     return rows
@@ -107,7 +104,7 @@ def shape_sentences(cells: list[ScoredCell], paper: dict[str, Any]) -> list[str]
     Returns
     -------
     list of str
-        One sentence for each step of c and k that was run.
+        One sentence for each step of c and k that was run, and how much of sweep=c_k was.
     """
     found = grid(cells, "zoomr")
     steps = (
@@ -124,13 +121,14 @@ def shape_sentences(cells: list[ScoredCell], paper: dict[str, Any]) -> list[str]
     for first, second, text in steps:
         if first in found and second in found:
             one, other = found[first], found[second]
-            share = one.summary["meters"]["active_tokens_mean"] / other.summary["meters"]["active_tokens_mean"]
+            share = one.meters["active_tokens_mean"] / other.meters["active_tokens_mean"]
             difference = points(paired_difference(one.accuracy, other.accuracy))
             sentences.append(f"{text}: {difference}; active entries {100 * (share - 1):+.0f}%.")
-    return sentences
+    pairs = {(settings["c"], settings["k"]) for _, settings in options("c_k")}
+    return [*sentences, f"Of the {len(pairs)} pairs of sweep=c_k, {len(pairs & found.keys())} were run with ZoomR."]
 
 
-def draw_ablation(cells: list[ScoredCell], stem: Path) -> list[Path]:
+def draw_ablation(cells: list[ScoredCell], stem: Path) -> Path:
     """Draw accuracy and active entries over c (k=2) and over k (c=2), with random and recency zoom as controls."""
     plt = house_style()
     figure, axes = plt.subplots(2, 2, figsize=(6.4, 4.0), sharex="col", sharey="row", height_ratios=(2, 1))
@@ -143,19 +141,20 @@ def draw_ablation(cells: list[ScoredCell], stem: Path) -> list[Path]:
             ]
             if not line:
                 continue
-            colour, marker = STYLES[method]
-            style: Any = {"color": colour, "marker": marker, "markersize": 4, "linewidth": 1, "label": NAMES[method]}
+            shown = look(method)
+            style: Any = {"color": shown.colour, "marker": shown.marker, "markersize": 4, "linewidth": 1}
+            style["label"] = shown.title
             accuracy = [100 * cell.summary["accuracy"] for _, cell in line]
             below = [100 * (cell.summary["accuracy"] - cell.summary["ci_low"]) for _, cell in line]
             above = [100 * (cell.summary["ci_high"] - cell.summary["accuracy"]) for _, cell in line]
             values = [value for value, _ in line]
             axes[0][column].errorbar(values, accuracy, yerr=[below, above], **style)
-            active = [cell.summary["meters"]["active_tokens_mean"] for _, cell in line]
+            active = [cell.meters["active_tokens_mean"] for _, cell in line]
             axes[1][column].plot(values, active, **style)
         axes[0][column].set_title(f"over {name} ({fixed}), n = {problem_count(cells)}", fontsize=8)
         axes[1][column].set_xlabel(name)
         axes[1][column].set_xticks(sorted({pair[column] for pair in grid(cells, "zoomr")}))
-    axes[1][0].set_ylim(0, 1.15 * max(cell.summary["meters"]["active_tokens_mean"] for cell in cells))
+    axes[1][0].set_ylim(0, 1.15 * max(cell.meters["active_tokens_mean"] for cell in cells))
     axes[0][0].set_ylabel("accuracy (%), 95% interval")
     axes[1][0].set_ylabel("active KV (mean)")
     figure.legend(*axes[0][0].get_legend_handles_labels(), loc="outside upper center", ncols=3, fontsize=7)

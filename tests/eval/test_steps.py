@@ -8,7 +8,8 @@ from hydra.utils import instantiate
 from data_gen.ledger import draw
 from data_gen.ledger.solution import solution
 from eval.head_hits import HeadHits
-from eval.reporting.steps import display_name, looking_heads, steps_table
+from eval.reporting.names import title_of
+from eval.reporting.steps import looking_heads, readable, steps_table
 from eval.steps import Found, run_policy
 from zoomr import load
 
@@ -58,13 +59,13 @@ def test_the_full_cache_has_no_hits_to_count_and_the_table_says_nothing_of_them(
     assert len(row["look_ups"]) == 2
     # the last token is predicted and never fed
     assert row["active_tokens_peak"] == [seen - 1 for seen in row["seen_tokens"]]
-    (line,) = steps_table([{"id": "full"} | row])
+    (line,) = readable(steps_table([{"id": "full"} | row]))
     assert line["paragraph zoomed into"] == "" and line["votes on it"] == ""
 
 
 def test_methods_of_ones_own_keep_their_names():
-    assert display_name("zoomr c=3") == "ZoomR, c=3"
-    assert display_name("mine k=1") == "mine, k=1"
+    assert title_of("zoomr c=3") == "ZoomR, c=3"
+    assert title_of("mine k=1") == "mine k=1"
 
 
 def test_heads_that_find_it_in_half_of_the_look_ups_are_named():
