@@ -85,7 +85,8 @@ def set_apart(method: str, policy: Mapping[str, Any], generation: Mapping[str, A
 
     unnamed = {"_target_", KEEPS_PROMPT}
     changed = {key for key, value in policy.items() if value != default(key)} | set(ALWAYS)
-    return {key: value for key, value in policy.items() if key in changed - unnamed}
+    in_order = dict.fromkeys([*ALWAYS, *defaults, *sorted(policy)])
+    return {key: policy[key] for key in in_order if key in policy and key in changed - unnamed}
 
 
 def method_label(method: str, policy: Mapping[str, Any]) -> str:
