@@ -15,7 +15,6 @@ METERS = (
     "seen_tokens",
     "active_tokens_mean",
     "active_tokens_peak",
-    "kv_saving",
     "refreshes",
     "forced_refreshes",
     "summaries",

@@ -4,6 +4,7 @@ The cells on disk are the source of truth: this can be run again at any time, an
 """
 
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from hydra.utils import instantiate
 from omegaconf import DictConfig
 
 from eval.dashboard import dashboard, push_dashboard, specification
-from eval.reporting.cells import SCORES, ScoredCell, cell_rows, load_cells, unique_rows
+from eval.reporting.cells import SCORES, ScoredCell, cell_rows, load_cells, saving, unique_rows
 from eval.rows import SAMPLES, write_json
 from pipeline import progress
 from pipeline.cli import stage
@@ -60,7 +61,7 @@ def track_cells(cfg: DictConfig) -> None:
         with tracking.start(
             cell.directory, group=f"{cfg.preset.name}-{cell.benchmark}", config=run_config(cell)
         ) as run:
-            run.log("eval", 0, figures(cell))
+            run.log("eval", 0, figures(cell, cells))
             run.table("samples", list(COLUMNS), sample_rows(cell, runs / "generate", cfg.table_rows))
     workspace = dashboard(cfg.tracker.entity or "", cfg.tracker.project)
     path = runs / SPECIFICATION
@@ -86,12 +87,22 @@ def run_config(cell: ScoredCell) -> dict[str, Any]:
     } | policy
 
 
-def figures(cell: ScoredCell) -> dict[str, float]:
-    """The numbers of a run: accuracy with its interval, shares of outcomes, means of the meters."""
+def figures(cell: ScoredCell, cells: Sequence[ScoredCell]) -> dict[str, float]:
+    """The numbers of a run: accuracy with its interval, shares of outcomes, means of the meters.
+
+    Parameters
+    ----------
+    cell : ScoredCell
+    cells : sequence of ScoredCell
+        The preset's, that of the full cache among them, against which the saving is.
+    """
     summary = cell.summary
     shares = {f"{status}_share": count / summary["n_samples"] for status, count in summary["statuses"].items()}
     keys = ("accuracy", "ci_low", "ci_high", "majority", "n_problems", "n_samples")
-    return {key: summary[key] for key in keys} | shares | summary["meters"]
+    keys += ("repetition_share", "balanced_share", "summarised_share")
+    ratio = saving(cell, cells)
+    saved = {} if ratio is None else {"full_peak_over_peak": ratio}
+    return {key: summary[key] for key in keys} | shares | cell.meters | saved
 
 
 def sample_rows(cell: ScoredCell, generated: Path, count: int) -> list[list[Any]]:

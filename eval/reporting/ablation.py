@@ -7,6 +7,7 @@ from eval.reporting.cells import ScoredCell
 from eval.reporting.figures import house_style, save
 from eval.reporting.names import benchmark_title, look
 from eval.reporting.options import options
+from eval.reporting.questions import verdict
 from eval.reporting.sections import Figure, Link, Section, Table, Text, cell_link, not_run
 from eval.reporting.tables import accuracy_text, markdown, points, problem_count
 from eval.statistics import paired_difference
@@ -107,23 +108,26 @@ def shape_sentences(cells: list[ScoredCell], paper: dict[str, Any]) -> list[str]
         One sentence for each step of c and k that was run, and how much of sweep=c_k was.
     """
     found = grid(cells, "zoomr")
+    above = f"about +{paper['c_above_2_points']} for {paper['c_above_2_selected_kv']} KVs"
     steps = (
-        ((1, 2), (2, 2), f"c=1 against c=2 (paper: about {paper['c1_vs_c2_points']} points)"),
-        (
-            (4, 2),
-            (2, 2),
-            f"c=4 against c=2 (paper: about +{paper['c_above_2_points']} for {paper['c_above_2_selected_kv']} KVs)",
-        ),
-        ((2, 1), (2, 2), f"k=1 against k=2 (paper: close to {paper['k1_vs_k2_points']} points)"),
-        ((2, 4), (2, 2), f"k=4 against k=2 (paper: {paper['k_above_2']})"),
+        ((1, 2), "c=1 against c=2", f"about {paper['c1_vs_c2_points']} points", paper["c1_vs_c2_points"]),
+        ((4, 2), "c=4 against c=2", above, paper["c_above_2_points"]),
+        ((2, 1), "k=1 against k=2", f"close to {paper['k1_vs_k2_points']} points", paper["k1_vs_k2_points"]),
+        ((2, 4), "k=4 against k=2", paper["k_above_2"], 0),
     )
     sentences = []
-    for first, second, text in steps:
-        if first in found and second in found:
-            one, other = found[first], found[second]
-            share = one.meters["active_tokens_mean"] / other.meters["active_tokens_mean"]
-            difference = points(paired_difference(one.accuracy, other.accuracy))
-            sentences.append(f"{text}: {difference}; active entries {100 * (share - 1):+.0f}%.")
+    for pair, text, theirs, sign in steps:
+        if pair in found and KNEE in found:
+            one, knee = found[pair], found[KNEE]
+            share = one.meters["active_tokens_mean"] / knee.meters["active_tokens_mean"]
+            difference = paired_difference(one.accuracy, knee.accuracy)
+            told = verdict(difference)
+            reverse = (
+                "; the other way round than in the paper" if told == ("no" if sign > 0 else "yes") and sign else ""
+            )
+            sentences.append(
+                f"{text} (paper: {theirs}): {points(difference)}{reverse}; active entries {100 * (share - 1):+.0f}%."
+            )
     pairs = {(settings["c"], settings["k"]) for _, settings in options("c_k")}
     return [*sentences, f"Of the {len(pairs)} pairs of sweep=c_k, {len(pairs & found.keys())} were run with ZoomR."]
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from eval.reporting.cells import ScoredCell, saving
+from eval.reporting.cells import ScoredCell, groups, saving
 from eval.reporting.names import benchmark_title, look
 from eval.reporting.questions import Answers, unanswered
 from eval.reporting.sections import Heading, Link, Mark, Part, Section, Table, Text, cell_link, not_run
@@ -120,6 +120,19 @@ def own_rows(cells: Sequence[ScoredCell]) -> list[Row]:
     ]
 
 
+def warnings(cells: Sequence[ScoredCell]) -> list[str]:
+    """What makes a comparison of some of the cells empty."""
+    found = []
+    for (benchmark, model), here in groups(cells).items():
+        name = f"{benchmark_title(benchmark)}, {model}"
+        if not any(cell.summary["accuracy"] for cell in here):
+            found.append(f"{name}: nothing is answered rightly by any method, so that none can be told from another.")
+        zooming = [cell for cell in here if "window" in cell.policy]
+        if zooming and not any(cell.summary["summarised_share"] for cell in zooming):
+            found.append(f"{name}: no answer has a summary, so that there was nothing to zoom into.")
+    return found
+
+
 def write_table1(cells: Sequence[ScoredCell], rows: list[Row], found: Answers, intro: str, results: Path) -> None:
     """Write table1.json, and the CSV, Markdown and LaTeX made from it."""
     write_json(results / "table1.json", {"rule": RULE, "rows": rows})
@@ -131,7 +144,8 @@ def write_table1(cells: Sequence[ScoredCell], rows: list[Row], found: Answers, i
         + f"\n{unanswered(here)}\n"
         for (benchmark, model), here in found.items()
     ]
-    parts = ["# Table 1\n", f"{intro}\n", "## Ours\n", markdown(own_rows(cells))]
+    parts = ["# Table 1\n", f"{intro}\n", "## Ours\n", *(f"{line}\n" for line in warnings(cells))]
+    parts.append(markdown(own_rows(cells)))
     parts += ["## Do the paper's orderings show here?", *answers, "## The paper's table beside ours\n", f"{RULE}\n"]
     write_atomic(results / "table1.md", "\n".join([*parts, markdown(pivot(rows))]))
 
@@ -145,6 +159,7 @@ def section(cells: Sequence[ScoredCell], rows: Sequence[Row]) -> Section:
         "row: tokens that the full cache holds at the peak of its own answers over those that the method holds at its."
     )
     parts: list[Part] = [
+        *map(Text, warnings(cells)),
         Text(note, soft=True),
         Table(own_rows(cells)),
         Heading("The paper's table, and ours beside it"),

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from omegaconf import OmegaConf
+from omegaconf import DictConfig, OmegaConf
 
 from eval.report import PAPER, build
 from eval.reporting.table1 import verdict
@@ -24,8 +24,8 @@ GREEDY = {"temperature": 0.0, "top_p": 1.0, "samples": 1, "max_new_tokens": 1638
 def report(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
-    def run(**changes) -> Path:
-        cfg = OmegaConf.create(
+    def settings(**changes) -> DictConfig:
+        return OmegaConf.create(
             {
                 "paths": {"runs": "runs/micro", "results": "results/micro"},
                 "preset": {"name": "micro"},
@@ -39,10 +39,14 @@ def report(tmp_path, monkeypatch):
             }
             | changes
         )
+
+    def run(**changes) -> Path:
+        cfg = settings(**changes)
         score_cells(cfg)
         build(cfg)
         return tmp_path / "results" / "micro"
 
+    run.cfg = settings
     return run
 
 
@@ -162,6 +166,40 @@ def test_what_our_interval_says_of_the_papers_value(report, make_cell):
 )
 def test_only_a_narrow_interval_agrees(low, high, paper, said):
     assert verdict(low, high, paper) == said
+
+
+def test_an_ablation_that_goes_the_other_way_round_than_the_papers_says_so(report, make_cell):
+    write_cells(make_cell)
+    make_cell("zoomr", [True] * 40, policy=ZOOM | {"k": 1}, tag="one")
+    make_cell("zoomr", [False] * 40, policy=ZOOM | {"c": 1}, tag="few")
+    make_cell("zoomr", [False] * 20 + [True] * 20, policy=ZOOM | {"c": 4}, tag="many")
+    lines = (report() / "ablation.md").read_text().splitlines()
+    reversed_ones = [line.split(" (")[0] for line in lines if "the other way round than in the paper" in line]
+    assert reversed_ones == ["- c=4 against c=2"]  # k=1 is higher by 4 of 40, which is not told apart
+    assert any(line.startswith("- Of the 16 pairs of sweep=c_k, 4 were run") for line in lines)
+
+
+def test_a_comparison_with_nothing_in_it_says_so(report, make_cell):
+    make_cell("full", [False] * 4)
+    directory = make_cell("zoomr", [False] * 4, policy=ZOOM)
+    rows = [json.loads(line) | {"summaries": 0} for line in (directory / "samples.jsonl").read_text().splitlines()]
+    (directory / "samples.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    page = (report() / "table1.md").read_text()
+    assert "nothing is answered rightly by any method" in page and "no answer has a summary" in page
+
+
+def test_measurements_are_reported_without_any_cell(report, tmp_path):
+    run = tmp_path / "runs/micro/steps/micro-a"
+    run.mkdir(parents=True)
+    rest = {"hits": [], "others": [1.0], "vote_share": None, "vote_chance": None, "head_hits": None}
+    row = {"id": "full", "look_ups": [1.0], "active_tokens_peak": [5], "seen_tokens": [6]} | rest
+    (run / "steps.jsonl").write_text(json.dumps(row) + "\n")
+    manifest = {"stage": "steps", "started": "1", "ended": "2", "command": "c", "commit": "d", "settings": {}}
+    (run / "manifest.json").write_text(json.dumps(manifest))
+    build(report.cfg())
+    assert json.loads((tmp_path / "results/micro/steps.json").read_text())["rows"][0]["look_ups"] == 1.0
+    page = (tmp_path / "results/micro/report.html").read_text()
+    assert 'id="steps"' in page and "Table 1: accuracy: <code>" in page
 
 
 def test_e19_cells_with_another_token_limit_are_not_compared(report, make_cell):
