@@ -98,8 +98,8 @@ def figures(cell: ScoredCell, cells: Sequence[ScoredCell]) -> dict[str, float]:
     """
     summary = cell.summary
     shares = {f"{status}_share": count / summary["n_samples"] for status, count in summary["statuses"].items()}
-    keys = ("accuracy", "ci_low", "ci_high", "majority", "n_problems", "n_samples")
-    keys += ("repetition_share", "balanced_share", "summarised_share")
+    keys = ["accuracy", "ci_low", "ci_high", "majority", "n_problems", "n_samples"]
+    keys += ["repetition_share", "balanced_share", "summarised_share"]
     ratio = saving(cell, cells)
     saved = {} if ratio is None else {"full_peak_over_peak": ratio}
     return {key: summary[key] for key in keys} | shares | cell.meters | saved

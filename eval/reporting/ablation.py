@@ -121,10 +121,8 @@ def shape_sentences(cells: list[ScoredCell], paper: dict[str, Any]) -> list[str]
             one, knee = found[pair], found[KNEE]
             share = one.meters["active_tokens_mean"] / knee.meters["active_tokens_mean"]
             difference = paired_difference(one.accuracy, knee.accuracy)
-            told = verdict(difference)
-            reverse = (
-                "; the other way round than in the paper" if told == ("no" if sign > 0 else "yes") and sign else ""
-            )
+            opposite = sign and verdict(difference) == ("no" if sign > 0 else "yes")
+            reverse = "; the other way round than in the paper" if opposite else ""
             sentences.append(
                 f"{text} (paper: {theirs}): {points(difference)}{reverse}; active entries {100 * (share - 1):+.0f}%."
             )
