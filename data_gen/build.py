@@ -20,6 +20,7 @@ from zoomr.errors import UserError
 SPLITS = ("train", "validation")
 
 
+@stage("data_gen")
 def build(cfg: DictConfig) -> None:
     """Build the training set."""
     setup = cfg.build
@@ -128,7 +129,5 @@ def _check_same_traces(prepared: Path, summarised: Path) -> None:
         )
 
 
-main = stage("data_gen")(build)
-
 if __name__ == "__main__":
-    main()
+    build()

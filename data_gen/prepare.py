@@ -21,6 +21,7 @@ from pipeline.cli import stage
 from zoomr.errors import UserError
 
 
+@stage("data_gen")
 def prepare(cfg: DictConfig) -> None:
     """Cut the thoughts of a dataset into paragraphs."""
     config = plain(cfg)
@@ -94,7 +95,5 @@ def _blank_line_pieces(trace: Trace) -> list[str]:
     return cut(trace.assistant[len(trace.before) : -len(trace.after) or None].rstrip(), BLANK_LINES)[0]
 
 
-main = stage("data_gen")(prepare)
-
 if __name__ == "__main__":
-    main()
+    prepare()

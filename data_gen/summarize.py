@@ -24,6 +24,7 @@ from zoomr.errors import UserError
 KEPT = ("id", "trace", "paragraph", "summary", "finish_reason", "usage", "model")
 
 
+@stage("data_gen")
 def summarize(cfg: DictConfig) -> None:
     """Summarise the paragraphs of a prepared dataset."""
     setup = cfg.summarize
@@ -137,7 +138,5 @@ def _paragraphs(prepared: Path, limit: int | None) -> int:
     return sum(len(trace["paragraphs"]) for trace in itertools.islice(read_rows(prepared / "traces.jsonl"), limit))
 
 
-main = stage("data_gen")(summarize)
-
 if __name__ == "__main__":
-    main()
+    summarize()

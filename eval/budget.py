@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from eval.cells import has_settings
-from pipeline import read_manifest
+from eval.checkpoint import Checkpoint
+from eval.samples import generated_cells
 from zoomr.errors import UserError
 
 SHARED = ("benchmark", "generation", "prompt", "seed", "limit")
@@ -23,14 +24,14 @@ class Reference:
         Settings that its policy must have, where it has these at all.
     statistic : str
         ``peak`` or ``mean`` active tokens of a sample; the budget is the mean over problems (paper.md 3.24).
-    checkpoint : str or None
-        ``export`` or ``base``; None takes the kind of checkpoint of the cell that asks.
+    checkpoint : Checkpoint
+        Its model.
     """
 
     method: str
     policy: dict[str, Any]
     statistic: str
-    checkpoint: str | None = None
+    checkpoint: Checkpoint
 
 
 def matched_budget(generated: Path, settings: dict[str, Any], reference: Reference) -> int:
@@ -53,33 +54,31 @@ def matched_budget(generated: Path, settings: dict[str, Any], reference: Referen
     Raises
     ------
     UserError
-        When the reference cell is missing, unfinished or not unique; names the command that makes it.
+        When the reference cell is missing, unfinished, lacks a shard or is not unique; names the command that makes it.
     """
-    model = settings["model"]["name"], reference.checkpoint or settings["model"]["checkpoint"]
-    found = []
-    for path in sorted(generated.glob("*/manifest.json")):
-        manifest = read_manifest(path.parent)
-        theirs = manifest["settings"]
-        if (
-            manifest["ended"]
-            and theirs["shard"] is None
-            and theirs["method"]["name"] == reference.method
-            and has_settings(theirs["method"]["policy"], reference.policy)
-            and (theirs["model"]["name"], theirs["model"]["checkpoint"]) == model
-            and all(theirs[key] == settings[key] for key in SHARED)
-        ):
-            weights = manifest["inputs"].get("checkpoint", {}).get("sha256")
-            found.append((manifest["ended"], weights, manifest["counts"][f"active_tokens_{reference.statistic}"]))
-    if not found:
+    model, weights = reference.checkpoint.settings, reference.checkpoint.digest
+    found = [
+        cell
+        for cell in generated_cells(generated)
+        if cell.settings["method"]["name"] == reference.method
+        and has_settings(cell.settings["method"]["policy"], reference.policy)
+        and (cell.settings["model"], cell.checkpoint) == (model, weights)
+        and all(cell.settings[key] == settings[key] for key in SHARED)
+    ]
+    finished = [cell for cell in found if not cell.missing]
+    command = f"python -m eval.generate method={reference.method}"
+    if not finished:
+        lacking = [shard for cell in found for shard in cell.missing if shard != "1/1"]
         raise UserError(
             f"method.budget=match needs a finished cell of {reference.method} on the same model and benchmark: "
-            f"run `python -m eval.generate method={reference.method}` with the same options, or set a budget in tokens."
+            + (f"of this one the shards {', '.join(lacking)} are missing; " if lacking else "")
+            + f"run `{command}{f' shard={lacking[0]}' if lacking else ''}` with the same options, "
+            "or set a budget in tokens."
         )
-    newest = max(found, key=lambda cell: cell[0])[1]  # cells of a checkpoint that was replaced since do not count
-    budgets = {budget for _, weights, budget in found if weights == newest}
+    budgets = {round(cell.mean(f"active_tokens_{reference.statistic}")) for cell in finished}
     if len(budgets) > 1:
         raise UserError(
-            f"method.budget=match finds {len(budgets)} cells of {reference.method} with different budgets: "
+            f"method.budget=match finds {len(finished)} cells of {reference.method} with different budgets: "
             "name more of its settings in match.policy."
         )
-    return round(budgets.pop())
+    return budgets.pop()

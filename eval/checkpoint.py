@@ -4,9 +4,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 
 from pipeline import resolve_run
+from pipeline.run import content_digest
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,11 @@ class Checkpoint:
     revision: str | None
     dtype: str | None
 
+    @property
+    def digest(self) -> str | None:
+        """Digest of its files; None for a hub id, which its revision stands for."""
+        return content_digest(self.inputs["checkpoint"]) if self.inputs else None
+
     def load(self, device: str | None) -> tuple[Any, Any]:
         """Load model and tokenizer."""
         from zoomr import load
@@ -38,13 +44,15 @@ class Checkpoint:
         return load(self.path, revision=self.revision, dtype=self.dtype, device=device)
 
 
-def find_checkpoint(cfg: DictConfig) -> Checkpoint:
+def find_checkpoint(cfg: DictConfig, setting: str = "checkpoint") -> Checkpoint:
     """Find the model to evaluate without loading it.
 
     Parameters
     ----------
     cfg : DictConfig
-        The composed configuration: ``checkpoint`` is ``base`` or a run of train.export.
+        The composed configuration.
+    setting : str
+        The setting that is ``base`` or a run of train.export.
 
     Returns
     -------
@@ -56,12 +64,12 @@ def find_checkpoint(cfg: DictConfig) -> Checkpoint:
     UserError
         When there is no finished export; names the setting and the command.
     """
-    name, dtype = cfg.model.name, cfg.model.get("dtype")
-    if cfg.checkpoint == "base":
+    name, dtype, path = cfg.model.name, cfg.model.get("dtype"), OmegaConf.select(cfg, setting)
+    if path == "base":
         settings = {"name": name, "checkpoint": "base", "revision": cfg.model.revision, "dtype": dtype}
         local = Path(cfg.model.path)
         inputs = {"checkpoint": local} if local.is_dir() else {}  # a hub id is identified by its revision
         return Checkpoint(cfg.model.path, settings, inputs, cfg.model.revision, dtype)
-    run = resolve_run(cfg.checkpoint, setting="checkpoint", command="python -m train.export")
+    run = resolve_run(path, setting=setting, command="python -m train.export")
     settings = {"name": name, "checkpoint": "export", "revision": None, "dtype": dtype}
     return Checkpoint(str(run / "merged"), settings, {"checkpoint": run}, None, dtype)

@@ -26,11 +26,6 @@ FULL: Key = ("full", None)
 
 
 @stage("fidelity")
-def main(cfg: DictConfig) -> None:
-    """See `measure_fidelity`."""
-    measure_fidelity(cfg)
-
-
 def measure_fidelity(cfg: DictConfig) -> None:
     """Measure what is missing, trace by trace; eval.report makes the table and the figure.
 
@@ -198,4 +193,4 @@ def active_at(refreshes: list[Any], seen: int) -> int | None:
 
 
 if __name__ == "__main__":
-    main()
+    measure_fidelity()

@@ -11,9 +11,9 @@ from typing import Any
 from omegaconf import DictConfig
 
 from eval.cells import generation_settings
-from eval.reporting.cells import ScoredCell, cell_rows, load_cells, matching
-from eval.rows import SAMPLES, write_json
+from eval.reporting.cells import ScoredCell, load_cells, matching
 from eval.statistics import paired_difference
+from pipeline import write_json
 from pipeline.cli import stage
 from train.format import keeps_format
 from zoomr.errors import UserError
@@ -22,11 +22,6 @@ OUTPUT = "finetuning.json"
 
 
 @stage("eval")
-def main(cfg: DictConfig) -> None:
-    """See `compare`."""
-    compare(cfg)
-
-
 def compare(cfg: DictConfig) -> None:
     """Compare the fine-tuned model with its base and write `paths.results`/finetuning.json.
 
@@ -79,7 +74,7 @@ def comparison(base: ScoredCell, tuned: ScoredCell, generated: Path) -> dict[str
         least one summary, and ``summaries_per_1k`` generated tokens; both accuracies; ``difference``: fine-tuned minus
         base, with its 95% interval and p, paired over the problems that both have.
     """
-    samples = cell_rows(tuned, generated, SAMPLES)
+    samples = tuned.samples(generated)
     difference = paired_difference(tuned.accuracy, base.accuracy)
     return {
         "benchmark": tuned.benchmark,
@@ -110,4 +105,4 @@ def sentence(result: dict[str, Any]) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    compare()

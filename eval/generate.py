@@ -9,14 +9,13 @@ from typing import Any
 from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
 
-from data_gen.jsonl import write_rows
 from eval.benchmarks import Benchmark, checksum
 from eval.budget import Reference, matched_budget
 from eval.cells import Request, directory_label, generation_settings, method_label, method_settings, requests
 from eval.checkpoint import Checkpoint, find_checkpoint
 from eval.decode import decode
-from eval.rows import SAMPLES
-from pipeline import AppendLog, Run, progress, write_atomic
+from eval.samples import SAMPLES, read_samples
+from pipeline import AppendLog, Run, progress, write_atomic, write_rows
 from pipeline.cli import stage
 from zoomr.errors import UserError
 
@@ -24,11 +23,6 @@ FAILURE = "failure.txt"
 
 
 @stage("eval")
-def main(cfg: DictConfig) -> None:
-    """See `generate_cell`."""
-    generate_cell(cfg)
-
-
 def generate_cell(cfg: DictConfig) -> None:
     """Generate what is missing of one cell, and close it.
 
@@ -65,7 +59,9 @@ def generate_cell(cfg: DictConfig) -> None:
     }
     root = Path(cfg.paths.runs)
     if policy.get("budget") == "match":
-        reference = Reference(**OmegaConf.to_container(cfg.match, resolve=True))  # type: ignore[arg-type]
+        match: Any = OmegaConf.to_container(cfg.match, resolve=True)
+        matched = find_checkpoint(cfg, "match.checkpoint") if match["checkpoint"] else checkpoint
+        reference = Reference(**match | {"checkpoint": matched})
         settings["budget"] = matched_budget(root / "generate", settings, reference)
     config = OmegaConf.to_container(cfg, resolve=True)
     run = Run.open(
@@ -88,7 +84,7 @@ def generate_cell(cfg: DictConfig) -> None:
             write_atomic(run.dir / FAILURE, traceback.format_exc())
             raise
         (run.dir / FAILURE).unlink(missing_ok=True)
-        run.finish(counts=close(run.dir / SAMPLES, wanted), outputs=[SAMPLES])
+        run.finish(counts=close(run.dir, wanted), outputs=[SAMPLES])
 
 
 def check_sampling(generation: DictConfig) -> None:
@@ -127,12 +123,11 @@ def record(request: Request, generation: dict[str, Any]) -> dict[str, Any]:
     return keys | {"gold": request.problem.gold} | kept
 
 
-def close(path: Path, wanted: list[Request]) -> dict[str, Any]:
-    """Put the rows into the order of the requests and return the cell's counts."""
-    with AppendLog(path) as log:
-        rows = {row["id"]: row for row in log.rows()}
+def close(directory: Path, wanted: list[Request]) -> dict[str, Any]:
+    """Put the rows into the order of the requests, each once, and return the cell's counts."""
+    rows = {row["id"]: row for row in read_samples([directory])}
     ordered = [rows[request.id] for request in wanted]
-    write_rows(path, ordered)
+    write_rows(directory / SAMPLES, ordered)
     by_problem: dict[str, list[dict[str, Any]]] = {}
     for row in ordered:
         by_problem.setdefault(row["problem"], []).append(row)
@@ -144,4 +139,4 @@ def close(path: Path, wanted: list[Request]) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    main()
+    generate_cell()

@@ -24,8 +24,7 @@ from eval.reporting import (
 from eval.reporting.cells import ScoredCell, cell_row, load_cells, matching
 from eval.reporting.sections import Origin, Section
 from eval.reporting.tables import to_csv
-from eval.rows import write_json
-from pipeline import write_atomic
+from pipeline import write_atomic, write_json
 from pipeline.cli import stage
 from pipeline.page import render
 from zoomr.errors import UserError
@@ -35,11 +34,6 @@ TEMPLATE = Path(__file__).parent / "reporting" / "report.html"
 
 
 @stage("report")
-def main(cfg: DictConfig) -> None:
-    """See `build`."""
-    build(cfg)
-
-
 def build(cfg: DictConfig) -> None:
     """Write the tables, the figures and the pages of a preset; the same runs give the same bytes.
 
@@ -158,4 +152,4 @@ def notes(cfg: DictConfig) -> list[str]:
 
 
 if __name__ == "__main__":
-    main()
+    build()

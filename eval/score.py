@@ -8,13 +8,12 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from data_gen.jsonl import write_rows
 from eval.cells import method_label
 from eval.grading.grade import Case, failing_golds, grade
 from eval.grading.pool import SymbolicPool
-from eval.rows import SAMPLES, read_rows, write_json
+from eval.samples import SAMPLES, GeneratedCell, generated_cells, read_samples
 from eval.summary import summarize
-from pipeline import Run, fingerprint, progress, read_manifest
+from pipeline import Run, progress, write_json, write_rows
 from pipeline.cli import stage
 from zoomr.errors import UserError
 
@@ -24,11 +23,6 @@ FEW_PROBLEMS = 100
 
 
 @stage("eval")
-def main(cfg: DictConfig) -> None:
-    """See `score_cells`."""
-    score_cells(cfg)
-
-
 def score_cells(cfg: DictConfig) -> None:
     """Grade every cell that has samples, finished or not.
 
@@ -51,27 +45,14 @@ def score_cells(cfg: DictConfig) -> None:
     config = OmegaConf.to_container(cfg, resolve=True)
     with ExitStack() as stack:
         pool: SymbolicPool | None = None
-        for directories in cells:
-            run = open_run(root, directories, config)
+        for cell in cells:
+            run = open_run(root, cell, config)
             if run.complete:
                 run.say_done()
                 continue
             pool = pool or stack.enter_context(SymbolicPool(cfg.score.workers, cfg.score.seconds, cfg.score.mebibytes))
             with closing(run):
-                score_cell(run, directories, pool, cfg.preset.name)
-
-
-def generated_cells(generated: Path) -> list[list[Path]]:
-    """Directories with samples, those of the shards of one cell together."""
-    cells: dict[str, list[Path]] = {}
-    for path in sorted(generated.glob(f"*/{SAMPLES}")):
-        if path.stat().st_size == 0:
-            continue
-        settings = read_manifest(path.parent)["settings"]
-        identity = fingerprint({key: value for key, value in settings.items() if key != "shard"})
-        digest = fingerprint(read_manifest(path.parent)["inputs"])
-        cells.setdefault(identity + digest, []).append(path.parent)
-    return list(cells.values())
+                score_cell(run, cell, pool, cfg.preset.name)
 
 
 def failures(generated: Path) -> list[str]:
@@ -82,24 +63,23 @@ def failures(generated: Path) -> list[str]:
     return [f"failed: {directory}: {reason}" for directory, reason in reasons.items()]
 
 
-def open_run(root: Path, directories: list[Path], config: Any) -> Run:
+def open_run(root: Path, cell: GeneratedCell, config: Any) -> Run:
     """The directory of a cell's scores; it depends on the samples and on the grader, not on how they were made."""
     return Run.open(
         root,
         "score",
-        directories[0].name.rpartition("-")[0],
+        cell.directories[0].name.rpartition("-")[0],
         settings={"rule": RULE, "math_verify": version("math-verify"), "limits": config["score"] | {"workers": None}},
-        inputs={directory.name: directory / SAMPLES for directory in directories},
+        inputs={directory.name: directory / SAMPLES for directory in cell.directories},
         config=config,
         next_command="python -m eval.report",
     )
 
 
-def score_cell(run: Run, directories: list[Path], pool: SymbolicPool, preset: str) -> None:
+def score_cell(run: Run, cell: GeneratedCell, pool: SymbolicPool, preset: str) -> None:
     """Grade one cell and write its scores and its summary."""
-    manifest = read_manifest(directories[0])
-    settings = manifest["settings"]
-    samples = [row for directory in directories for row in read_rows(directory / SAMPLES)]
+    settings = cell.settings
+    samples = read_samples(cell.directories)
     kind = settings["benchmark"]["answer"]
     if failing := failing_golds(sorted({row["gold"] for row in samples}), kind, pool):
         raise UserError(
@@ -107,22 +87,22 @@ def score_cell(run: Run, directories: list[Path], pool: SymbolicPool, preset: st
             f"the first is {failing[0]!r}."
         )
     scores = list(graded(samples, kind, pool, run.dir.name))
-    cell = {
+    summary = {
         "preset": preset,
         "label": method_label(settings["method"]["name"], settings["method"]["policy"]),
-        "settings": {key: value for key, value in settings.items() if key != "shard"},
-        "checkpoint": manifest["inputs"].get("checkpoint", {}).get("sha256"),
-        "commit": manifest["commit"],
-        "command": manifest["command"],
-        "started": manifest["started"],
-        "directories": [directory.name for directory in directories],
-        "complete": all(read_manifest(directory)["ended"] for directory in directories),
+        "settings": settings,
+        "checkpoint": cell.checkpoint,
+        "commit": cell.first["commit"],
+        "command": cell.first["command"],
+        "started": cell.first["started"],
+        "directories": [directory.name for directory in cell.directories],
+        "complete": not cell.missing,
         "rule": RULE,
     } | summarize(samples, scores, settings["benchmark"]["problems"] * settings["generation"]["samples"])
     write_rows(run.dir / SCORES, scores)
-    write_json(run.dir / CELL, cell)
-    report_line(cell)
-    run.finish(counts=cell["statuses"], outputs=[SCORES, CELL])
+    write_json(run.dir / CELL, summary)
+    report_line(summary)
+    run.finish(counts=summary["statuses"], outputs=[SCORES, CELL])
 
 
 def graded(samples: list[dict[str, Any]], kind: str, pool: SymbolicPool, name: str) -> Iterator[dict[str, Any]]:
@@ -153,4 +133,4 @@ def report_line(cell: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    score_cells()

@@ -16,8 +16,7 @@ from omegaconf import DictConfig, OmegaConf
 from data_gen.ledger import problems
 from eval.checkpoint import Checkpoint, find_checkpoint
 from eval.reporting.steps import ROWS, looking_heads
-from eval.rows import read_rows
-from pipeline import AppendLog, Run, progress
+from pipeline import AppendLog, Run, progress, read_rows
 from pipeline.cli import stage
 
 if TYPE_CHECKING:
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @stage("steps")
-def main(cfg: DictConfig) -> None:
+def measure_steps(cfg: DictConfig) -> None:
     """Measure the methods that are missing; eval.report makes the table and the figure."""
     config: Any = OmegaConf.to_container(cfg, resolve=True)
     checkpoint = find_checkpoint(cfg)
@@ -158,4 +157,4 @@ class Found:
 
 
 if __name__ == "__main__":
-    main()
+    measure_steps()

@@ -12,9 +12,8 @@ from hydra.utils import instantiate
 from omegaconf import DictConfig
 
 from eval.dashboard import dashboard, push_dashboard, specification
-from eval.reporting.cells import SCORES, ScoredCell, cell_rows, load_cells, saving, unique_rows
-from eval.rows import SAMPLES, write_json
-from pipeline import progress
+from eval.reporting.cells import ScoredCell, load_cells, saving
+from pipeline import progress, write_json
 from pipeline.cli import stage
 from zoomr.errors import UserError
 
@@ -33,11 +32,6 @@ COLUMNS = [
 
 
 @stage("eval")
-def main(cfg: DictConfig) -> None:
-    """See `track_cells`."""
-    track_cells(cfg)
-
-
 def track_cells(cfg: DictConfig) -> None:
     """Log every current cell and write the dashboard's specification; push it where that is asked for.
 
@@ -117,11 +111,11 @@ def sample_rows(cell: ScoredCell, generated: Path, count: int) -> list[list[Any]
     count : int
         The most rows.
     """
-    scores = {row["id"]: row for row in unique_rows([cell.directory / SCORES])[:count]}
-    samples = cell_rows(cell, generated, SAMPLES)
+    scores = {row["id"]: row for row in cell.scores()[:count]}
+    samples = cell.samples(generated)
     graded = (sample | scores[sample["id"]] for sample in samples if sample["id"] in scores)
     return [[row[column] for column in COLUMNS] for row in graded]
 
 
 if __name__ == "__main__":
-    main()
+    track_cells()

@@ -8,8 +8,8 @@ from typing import Any
 from markupsafe import Markup
 from omegaconf import DictConfig
 
-from eval.rows import SAMPLES, read_rows
-from pipeline import read_manifest, write_atomic
+from eval.samples import SAMPLES
+from pipeline import read_manifest, read_rows, write_atomic
 from pipeline.cli import stage
 from pipeline.page import render as fill
 from zoomr.errors import UserError
@@ -18,7 +18,7 @@ PAGE = Path(__file__).parent / "viewer" / "page.html"
 
 
 @stage("view")
-def main(cfg: DictConfig) -> None:
+def view(cfg: DictConfig) -> None:
     """Write the page of a traced sample of the chosen method and benchmark."""
     directory, row = find(Path(cfg.paths.runs) / "generate", cfg.method.name, cfg.benchmark.name, cfg.sample)
     path = directory / "views" / f"{row['problem']}.html"
@@ -102,4 +102,4 @@ def render(row: dict[str, Any], settings: dict[str, Any]) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    view()

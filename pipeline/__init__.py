@@ -2,7 +2,20 @@
 
 from pipeline.append_log import AppendLog
 from pipeline.files import sha256, write_atomic
+from pipeline.json_lines import read_rows, write_json, write_rows
 from pipeline.progress import progress
 from pipeline.run import Run, fingerprint, read_manifest, resolve_run
 
-__all__ = ["AppendLog", "Run", "fingerprint", "progress", "read_manifest", "resolve_run", "sha256", "write_atomic"]
+__all__ = [
+    "AppendLog",
+    "Run",
+    "fingerprint",
+    "progress",
+    "read_manifest",
+    "read_rows",
+    "resolve_run",
+    "sha256",
+    "write_atomic",
+    "write_json",
+    "write_rows",
+]

@@ -1,15 +1,14 @@
 """An append-only JSON Lines file with a key: what is in it is finished, what is not is still to do."""
 
-import errno
 import itertools
-import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from pipeline.files import full_disk
+from pipeline.files import writing
+from pipeline.json_lines import iterate_rows, to_line
 
 
 class AppendLog:
@@ -23,14 +22,20 @@ class AppendLog:
         The file; made on the first append, with its parent directories.
     key : str
         The field that identifies a row.
+
+    Raises
+    ------
+    UserError
+        If the file cannot be opened for writing.
     """
 
     def __init__(self, path: str | Path, key: str = "id") -> None:
         self.path = Path(path)
         self.key = key
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = open(self.path, "ab+", buffering=0)
-        self._size = self._cut_half_line()
+        with writing(self.path):
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = open(self.path, "ab+", buffering=0)
+            self._size = self._cut_half_line()
 
     def _cut_half_line(self) -> int:
         size = end = self._file.seek(0, os.SEEK_END)
@@ -61,30 +66,25 @@ class AppendLog:
         Raises
         ------
         UserError
-            If the disk is full; the file keeps its whole lines and can be resumed.
+            If the file cannot be written; it keeps its whole lines and can be resumed.
         """
-        lines = [json.dumps(row, ensure_ascii=False).encode() + b"\n" for row in rows]
+        lines = list(map(to_line, rows))
         data = memoryview(b"".join(lines))
-        try:
-            while data:
-                data = data[self._file.write(data) :]
-            os.fsync(self._file.fileno())
-        except OSError as error:
-            self._file.truncate(self._size)
-            if error.errno == errno.ENOSPC:
-                raise full_disk(self.path) from error
-            raise
+        with writing(self.path):
+            try:
+                while data:
+                    data = data[self._file.write(data) :]
+                os.fsync(self._file.fileno())
+            except OSError:
+                self._file.truncate(self._size)
+                raise
         starts = list(itertools.accumulate(map(len, lines), initial=self._size))
         self._size = starts.pop()
         return starts
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """Iterate over the rows in the order of their appending."""
-        with open(self.path, "rb") as file:
-            for line in file:
-                if not line.endswith(b"\n"):
-                    return
-                yield json.loads(line)
+        return iterate_rows(self.path)
 
     def keys(self) -> set[str]:
         """Return the keys of all rows."""

@@ -4,6 +4,7 @@ import difflib
 import functools
 import os
 import re
+import shlex
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -22,8 +23,8 @@ from zoomr.errors import UserError
 CONFIGS = Path(__file__).parents[1] / "configs"
 
 
-def stage(root: str) -> Callable[[Callable[[DictConfig], Any]], Callable[[], None]]:
-    """Turn a function of the composed config into a stage's command.
+def stage(root: str) -> Callable[[Callable[[DictConfig], Any]], Callable[..., Any]]:
+    """Make a function of the composed config a stage's command too.
 
     Parameters
     ----------
@@ -33,10 +34,12 @@ def stage(root: str) -> Callable[[Callable[[DictConfig], Any]], Callable[[], Non
     Returns
     -------
     callable
-        A decorator. The command it makes exits with 2 and one sentence on bad input; other errors keep their traceback.
+        A decorator. What it returns runs the function when called with a config. Called without one it is the command:
+        it composes the config from the command line, and exits with 2 and one sentence on bad input; other errors keep
+        their traceback.
     """
 
-    def decorate(function: Callable[[DictConfig], Any]) -> Callable[[], None]:
+    def decorate(function: Callable[[DictConfig], Any]) -> Callable[..., Any]:
         @functools.wraps(function)
         def job(config: DictConfig) -> Any:
             # Relative paths are the caller's, wherever a launcher or hydra.job.chdir has put this process.
@@ -50,7 +53,10 @@ def stage(root: str) -> Callable[[Callable[[DictConfig], Any]], Callable[[], Non
                     raise SystemExit(2) from None
                 raise  # a sweep goes on with its other jobs
 
-        def command() -> None:
+        @functools.wraps(function)
+        def command(config: DictConfig | None = None) -> Any:
+            if config is not None:
+                return function(config)
             # Hydra prints its own errors in several lines unless it is told to raise them.
             os.environ["HYDRA_FULL_ERROR"] = "1"
             # argparse takes -m in front of the overrides only; people write it anywhere.
@@ -71,7 +77,12 @@ def stage(root: str) -> Callable[[Callable[[DictConfig], Any]], Callable[[], Non
 def explain(error: Exception, root: str) -> str:
     """Return one sentence for a refused override, with the nearest known name where a name is unknown."""
     if isinstance(error, OverrideParseException):
-        return f"Cannot read {error.override}: a value with special characters belongs into a YAML file of configs/."
+        if "=" not in error.override:
+            return f"Cannot read {error.override}: write setting=value."
+        return f"Cannot read {error.override}: a value with such characters is written {quoted(error.override)}"
+    if ambiguous := re.match(r"Ambiguous value for argument '(.*)'\n", str(error)):
+        override = ambiguous.group(1)
+        return f"{override} is several values: add -m to run them all, or write {quoted(override)} if it is one."
     if isinstance(error.__cause__, UserError):
         return str(error.__cause__)
     text = str(error.__cause__ or error)
@@ -87,6 +98,13 @@ def explain(error: Exception, root: str) -> str:
     if override:
         return f"Unknown setting {override.group(1)}.{nearest(override.group(1), [*settings(root), *groups()])}"
     return " ".join(str(error).split())
+
+
+def quoted(override: str) -> str:
+    """Return an override as it is typed in a shell so that Hydra takes its value letter by letter."""
+    key, _, value = override.partition("=")
+    escaped = re.sub(r'(\\*)("|$)', lambda match: match[1] * 2 + (match[2] and '\\"'), value)
+    return shlex.quote(f'{key}="{escaped}"')
 
 
 def nearest(name: str, known: list[str]) -> str:

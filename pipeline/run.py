@@ -1,6 +1,5 @@
 """A stage's directory: named by what it computes, finished when its manifest says so."""
 
-import fcntl
 import hashlib
 import json
 import platform
@@ -8,9 +7,10 @@ import shlex
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
-from pipeline.files import sha256, write_atomic
+from pipeline.files import lock, sha256, write_atomic, writing
+from pipeline.json_lines import write_json
 from pipeline.provenance import commit, versions
 from zoomr.errors import UserError
 
@@ -68,18 +68,20 @@ def _now() -> str:
 class Run:
     """One run of a stage and the directory it fills. Make it with `Run.open`.
 
-    The directory is this process's until the run is finished, or closed: `with contextlib.closing(run)`.
+    The directory is this process's until the run is finished, or closed: `with contextlib.closing(run)`. Of a finished
+    run in a directory that cannot be written to, no lock is held.
     """
 
-    def __init__(self, directory: Path, manifest: dict[str, Any], next_command: str) -> None:
+    def __init__(self, directory: Path, next_command: str) -> None:
         self.dir = directory
-        self.manifest = manifest
         self.next_command = next_command
-        self._lock = open(directory / ".lock", "w")
         try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise UserError(f"Another process is at work in {directory}: wait for it, or stop it.") from error
+            self._lock: IO[str] | None = lock(directory / ".lock")
+        except UserError as error:
+            if isinstance(error.__cause__, BlockingIOError) or not read_manifest(directory).get("ended"):
+                raise
+            self._lock = None
+        self.manifest = read_manifest(directory)
 
     @classmethod
     def open(
@@ -120,13 +122,10 @@ class Run:
         digests = {name: {"path": str(path), "sha256": content_digest(path)} for name, path in inputs.items()}
         key = fingerprint({"settings": settings, "inputs": {name: entry["sha256"] for name, entry in digests.items()}})
         directory = Path(root) / stage / f"{label}-{key}"
-        try:
+        with writing(directory):
             directory.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise UserError(f"paths.runs: cannot write to {directory}: {error.strerror}.") from error
-        manifest = read_manifest(directory)
-        run = cls(directory, manifest, next_command)
-        if not manifest:
+        run = cls(directory, next_command)
+        if not run.manifest:
             run.manifest = {
                 "stage": stage,
                 "command": shlex.join(["python", "-m", f"{Path(sys.argv[0]).parent.name}.{stage}", *sys.argv[1:]]),
@@ -167,7 +166,8 @@ class Run:
 
     def close(self) -> None:
         """Leave the directory to other processes."""
-        self._lock.close()
+        if self._lock:
+            self._lock.close()
 
     def _write(self) -> None:
-        write_atomic(self.dir / MANIFEST, json.dumps(self.manifest, indent=2, ensure_ascii=False) + "\n")
+        write_json(self.dir / MANIFEST, self.manifest)

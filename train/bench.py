@@ -54,7 +54,7 @@ def bench(cfg: DictConfig) -> None:
     """
     from datasets import load_from_disk
 
-    from eval.rows import write_json
+    from pipeline import write_json
 
     data = resolve_run(cfg.sft.data, setting="sft.data", command="python -m data_gen.build")
     config: Any = OmegaConf.to_container(cfg, resolve=True)

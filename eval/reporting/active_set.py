@@ -5,10 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from eval.reporting.cells import SCORES, ScoredCell, cell_rows, unique_rows
+from eval.reporting.cells import ScoredCell
 from eval.reporting.figures import house_style, save
 from eval.reporting.sections import Figure, Section, Text, not_run, sources
-from eval.rows import SAMPLES
 from eval.view import render
 from pipeline import write_atomic
 
@@ -55,14 +54,12 @@ def section(cells: list[ScoredCell], generated: Path, results: Path) -> Section:
 
 def traced(generated: Path, cell: ScoredCell) -> dict[str, Any] | None:
     """The first sample of a cell that has refreshes to show."""
-    rows = cell_rows(cell, generated, SAMPLES)
-    return next((row for row in rows if row.get("trace", {}).get("refreshes")), None)
+    return next((row for row in cell.samples(generated) if row.get("trace", {}).get("refreshes")), None)
 
 
 def verdict(cell: ScoredCell, sample: str) -> str:
     """What the grader says of a sample."""
-    rows = unique_rows([cell.directory / SCORES])
-    return str(next(row["status"] for row in rows if row["id"] == sample))
+    return str(next(row["status"] for row in cell.scores() if row["id"] == sample))
 
 
 def active_set(trace: dict[str, Any], policy: dict[str, Any]) -> np.ndarray:

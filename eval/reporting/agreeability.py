@@ -12,7 +12,7 @@ from pathlib import Path
 from statistics import fmean, pstdev
 from typing import Any
 
-from eval.reporting.cells import SCORES, ScoredCell, unique_rows
+from eval.reporting.cells import ScoredCell
 from eval.reporting.figures import BLUE, RED, house_style, save
 from eval.reporting.names import benchmark_title
 from eval.reporting.sections import Figure, Section, Text, not_run, sources
@@ -111,7 +111,7 @@ def _points(groups: dict[str, dict[int, list[float]]]) -> Curves:
 
 def curves_of(cell: ScoredCell) -> tuple[Curves, Curves]:
     """The curves of a scored cell."""
-    return curves(unique_rows([cell.directory / SCORES]), cell.policy["c"])
+    return curves(cell.scores(), cell.policy["c"])
 
 
 def agreeability_sentences(found: tuple[Curves, Curves], paper: dict[str, Any]) -> list[str]:

@@ -1,19 +1,17 @@
 """The scored cells that a report speaks of, and the JSON that is kept of them."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from eval.reporting.names import KEEPS_PROMPT, look, method_label, method_title, plain_name
-from eval.rows import read_rows
+from eval.samples import read_samples, unique_rows
 from eval.summary import problem_accuracy
 from pipeline import fingerprint, read_manifest
-from zoomr.errors import UserError
 
 SCORES = "scores.jsonl"
-OUTCOME = ("status", "text", "answer", "gold")  # what two rows of one sample must agree on
 
 
 @dataclass(frozen=True)
@@ -82,6 +80,14 @@ class ScoredCell:
         enough = self.summary["n_samples"] >= self.summary["expected_samples"]
         return bool(self.summary.get("complete", True)) and enough
 
+    def scores(self) -> list[dict[str, Any]]:
+        """Its graded samples, each once."""
+        return unique_rows([self.directory / SCORES])
+
+    def samples(self, generated: Path) -> list[dict[str, Any]]:
+        """The generated samples behind it, each once; `generated` is the directory of the generate stage."""
+        return read_samples(generated / name for name in self.summary["directories"])
+
 
 def load_cells(scored: Path, generation: Mapping[str, Any] | None = None) -> list[ScoredCell]:
     """Load the current cells of a preset.
@@ -117,29 +123,6 @@ def load_cells(scored: Path, generation: Mapping[str, Any] | None = None) -> lis
         if cell.summary["checkpoint"] == newest[json.dumps(cell.model)].summary["checkpoint"]
     ]
     return sorted(_named(current, generation or {}), key=_order)
-
-
-def unique_rows(files: Sequence[Path]) -> list[dict[str, Any]]:
-    """Rows of a cell's files, each sample once; shards and whole runs may hold the same ones.
-
-    Raises
-    ------
-    UserError
-        When two rows of one sample differ in their outcome; names the files.
-    """
-    found: dict[tuple[str, int], tuple[dict[str, Any], Path]] = {}
-    for file in files:
-        for row in read_rows(file):
-            first, where = found.setdefault((row["problem"], row["sample"]), (row, file))
-            if any(first.get(key) != row.get(key) for key in OUTCOME):
-                places = f"{where} and {file}" if where != file else f"{file} twice"
-                raise UserError(f"Sample {row['id']} differs between two rows, in {places}: remove one of them.")
-    return [row for row, _ in found.values()]
-
-
-def cell_rows(cell: ScoredCell, generated: Path, name: str) -> list[dict[str, Any]]:
-    """The generated samples behind a cell, each once."""
-    return unique_rows([generated / directory / name for directory in cell.summary["directories"]])
 
 
 def matching(cells: list[ScoredCell], settings: dict[str, Any]) -> list[ScoredCell]:

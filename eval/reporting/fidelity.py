@@ -9,8 +9,7 @@ from eval.reporting.fidelity_table import Row, active_at, draw_fidelity, draw_va
 from eval.reporting.names import title_of
 from eval.reporting.sections import Figure, Heading, Link, Origin, Part, Section, Table, Text, newest_run, not_run
 from eval.reporting.tables import to_csv
-from eval.rows import read_rows, write_json
-from pipeline import read_manifest, write_atomic
+from pipeline import read_manifest, read_rows, write_atomic, write_json
 
 ROWS = "rows.jsonl"
 TITLE = "Fidelity to the full cache"

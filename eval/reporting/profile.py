@@ -6,7 +6,7 @@ from typing import Any
 from eval.reporting.figures import house_style, save
 from eval.reporting.names import look, methods, title_of
 from eval.reporting.sections import Figure, Link, Origin, Section, Table, Text, newest_run, not_run
-from eval.rows import read_rows
+from pipeline import read_rows
 
 MIB = 2**20
 POINTS = "points.jsonl"

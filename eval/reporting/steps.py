@@ -9,9 +9,8 @@ from eval.reporting.figures import house_style, save
 from eval.reporting.names import title_of
 from eval.reporting.sections import Figure, Link, Origin, Section, Table, Text, newest_run, not_run
 from eval.reporting.tables import in_per_cent, to_csv
-from eval.rows import read_rows, write_json
 from eval.statistics import mean_interval
-from pipeline import write_atomic
+from pipeline import read_rows, write_atomic, write_json
 
 ROWS = "steps.jsonl"
 TITLE = "Step by step: do votes find what a step needs?"

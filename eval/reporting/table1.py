@@ -9,8 +9,7 @@ from eval.reporting.names import benchmark_title, look
 from eval.reporting.questions import Answers, unanswered
 from eval.reporting.sections import Heading, Link, Mark, Part, Section, Table, Text, cell_link, not_run
 from eval.reporting.tables import accuracy_text, latex, markdown, times, to_csv
-from eval.rows import write_json
-from pipeline import write_atomic
+from pipeline import write_atomic, write_json
 
 BENCHMARKS = ("gpqa_diamond", "aime2025", "math500")
 BOUND = 5.0  # points: a wider interval cannot say that two values agree

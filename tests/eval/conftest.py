@@ -86,7 +86,7 @@ def make_cell(tmp_path):
             "command": f"python -m eval.generate method={method}",
             "started": settings.get("started", "2026-01-01"),
             "ended": settings.get("ended", "2026-01-02"),
-            "counts": {"active_tokens_peak": peak, "active_tokens_mean": peak - 50},
+            "counts": {"problems": len(correct), "active_tokens_peak": peak, "active_tokens_mean": peak - 50},
             "outputs": {},
         }
         (directory / "manifest.json").write_text(json.dumps(manifest))

@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 
 from eval.reporting.active_set import active_set
-from eval.rows import read_rows
 from eval.view import render
-from pipeline import read_manifest
+from pipeline import read_manifest, read_rows
 from tests.eval.conftest import CELLS
 
 playwright = pytest.importorskip("playwright.sync_api", reason="needs the package playwright")

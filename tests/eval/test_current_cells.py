@@ -7,12 +7,12 @@ import shutil
 import pytest
 from omegaconf import OmegaConf
 
-from data_gen.jsonl import write_rows
-from eval.reporting.cells import cell_row, load_cells, unique_rows
+from eval.reporting.cells import cell_row, load_cells
 from eval.reporting.sections import newest_run
-from eval.rows import read_rows
+from eval.samples import unique_rows
 from eval.score import score_cells
 from eval.view import find
+from pipeline import read_rows, write_rows
 from zoomr.errors import UserError
 
 ZOOM = {"_target_": "zoomr.ZoomR", "c": 2, "k": 2, "window": 48}
@@ -100,7 +100,7 @@ def test_a_sample_counts_once_and_two_that_differ_are_refused(tmp_path):
     write_rows(shard, [rows[1] | {"tokens_per_s": 3.0}])
     assert unique_rows([whole, shard]) == rows
     write_rows(shard, [rows[1] | {"status": "wrong"}])
-    with pytest.raises(UserError, match=r"p1#0 differs .*whole.jsonl and .*shard.jsonl"):
+    with pytest.raises(UserError, match=r"problem p1 differs .*whole.jsonl and .*shard.jsonl"):
         unique_rows([whole, shard])
 
 

@@ -13,7 +13,7 @@ from eval.checkpoint import Checkpoint
 from eval.fidelity import ROWS, measure_fidelity
 from eval.reporting.fidelity import budget_sentence, gap_sentence, halves_sentence, ranking, readable, section, sizes
 from eval.reporting.fidelity_table import fidelity_table
-from eval.rows import read_rows
+from pipeline import read_rows
 from pipeline.cli import CONFIGS
 from tests.zoomr.tiny import VOCABULARY, make_model, prompt_of, story
 from zoomr import comparison

@@ -5,10 +5,9 @@ import json
 import pytest
 from omegaconf import OmegaConf
 
-from data_gen.jsonl import write_rows
 from eval.finetuned import compare
-from eval.rows import read_rows
 from eval.score import score_cells
+from pipeline import read_rows, write_rows
 from zoomr.errors import UserError
 
 MODEL = {"name": "micro", "revision": None, "dtype": None}

@@ -11,8 +11,7 @@ from omegaconf import OmegaConf
 from eval import generate
 from eval.cells import Request
 from eval.generate import FAILURE, SAMPLES, generate_cell
-from eval.rows import read_rows
-from pipeline import read_manifest
+from pipeline import read_manifest, read_rows
 from tests.eval.conftest import METERS
 from zoomr.errors import UserError
 
@@ -61,7 +60,7 @@ def config(tmp_path, monkeypatch):
                 },
                 "generation": {"temperature": 0.6, "top_p": 0.95, "samples": 2, "max_new_tokens": 64},
                 "method": {"name": "zoomr", "_target_": "zoomr.ZoomR", "c": 2, "k": 2},
-                "match": {"method": "zoomr", "policy": {"c": 2}, "statistic": "peak"},
+                "match": {"method": "zoomr", "policy": {"c": 2}, "statistic": "peak", "checkpoint": None},
                 "system_prompt": None,
                 "seed": 0,
                 "limit": None,

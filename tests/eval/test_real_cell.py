@@ -5,12 +5,10 @@ import torch
 from omegaconf import OmegaConf
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from data_gen.jsonl import write_rows
 from data_gen.ledger.tokens import ledger_tokenizer
 from eval.generate import SAMPLES, generate_cell
-from eval.rows import read_rows
 from eval.view import render
-from pipeline import read_manifest
+from pipeline import read_manifest, read_rows, write_rows
 
 
 @pytest.fixture(scope="module")

@@ -102,9 +102,9 @@ def rehearsed(request, tmp_path_factory):
             main()
 
         local = f"dataset.path={write_traces(root)}"
-        run(data_gen.prepare.main, local)
-        run(data_gen.summarize.main, local, f"teacher.base_url={teacher.url}")
-        run(data_gen.build.main, local, "build.validation_share=0.3", *known)
+        run(data_gen.prepare.prepare, local)
+        run(data_gen.summarize.summarize, local, f"teacher.base_url={teacher.url}")
+        run(data_gen.build.build, local, "build.validation_share=0.3", *known)
         run(train.sft.main, "sft.max_steps=2", "sft.log_every=1", "sft.adherence.max_new_tokens=8")
         run(train.export.main)
 

@@ -9,8 +9,7 @@ import pytest
 
 from eval.reporting.active_set import KINDS, active_set
 from eval.reporting.finetuning import curve
-from eval.rows import read_rows
-from pipeline import read_manifest
+from pipeline import read_manifest, read_rows
 from tests.eval.conftest import CELLS
 
 Rows = list[dict[str, str]]

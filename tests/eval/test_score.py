@@ -6,10 +6,8 @@ import sys
 import pytest
 from omegaconf import OmegaConf
 
-from data_gen.jsonl import write_rows
-from eval.rows import read_rows
 from eval.score import score_cells
-from pipeline import read_manifest
+from pipeline import read_manifest, read_rows, write_rows
 from zoomr.errors import UserError
 
 
@@ -87,6 +85,32 @@ def test_shards_are_scored_as_one_cell(score, make_cell):
         )
     (((_, cell),), _) = score()
     assert (cell["n_problems"], cell["n_samples"], cell["expected_samples"]) == (4, 4, 4)
+
+
+def test_a_sample_of_a_shard_and_of_the_whole_run_counts_once(score, make_cell):
+    make_cell("zoomr", [True, True, False, False])
+    half = make_cell("zoomr", [True, True], shard="1/2", tag="b", problems=4)
+    (((_, cell),), out) = score()
+    assert (cell["n_samples"], cell["accuracy"], cell["statuses"]["correct"]) == (4, 0.5, 2)
+    assert "4 of 4 samples" in out
+    rows = read_rows(half / "samples.jsonl")
+    rows[0]["tokens_per_s"] = 7.0  # as fast as the machine happened to be
+    write_rows(half / "samples.jsonl", rows)
+    ((_, (_, cell)), _) = score()
+    assert cell["n_samples"] == 4
+
+
+def test_two_rows_of_a_sample_that_differ_are_refused_with_their_files(score, make_cell):
+    whole = make_cell("zoomr", [True, True])
+    half = make_cell("zoomr", [False], shard="1/2", tag="b", problems=2)
+    with pytest.raises(UserError, match=f"Sample 0 of problem p0 .*{whole.name}/samples.*{half.name}/samples"):
+        score()
+
+
+def test_a_cell_is_complete_once_all_its_shards_are(score, make_cell):
+    make_cell("zoomr", [True], shard="1/2", tag="a", problems=2)
+    (((_, cell),), _) = score()
+    assert not cell["complete"]
 
 
 def test_e17_few_problems_with_one_sample_are_warned_about(score, make_cell):

@@ -41,7 +41,8 @@ def test_a_file_that_is_one_half_line_becomes_empty(tmp_path):
     assert path.read_bytes() == b""
 
 
-def test_a_full_disk_is_one_sentence_and_loses_nothing(tmp_path, monkeypatch):
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
+def test_n14_a_full_disk_or_quota_is_one_sentence_and_loses_nothing(tmp_path, monkeypatch, number):
     path = tmp_path / "log.jsonl"
     with AppendLog(path) as log:
         log.append({"id": "a"})
@@ -49,7 +50,7 @@ def test_a_full_disk_is_one_sentence_and_loses_nothing(tmp_path, monkeypatch):
         class FullFile:
             def write(self, data):
                 os.write(log_file.fileno(), data[:5])
-                raise OSError(errno.ENOSPC, "No space left on device")
+                raise OSError(number, os.strerror(number))
 
             def __getattr__(self, name):
                 return getattr(log_file, name)
@@ -62,6 +63,13 @@ def test_a_full_disk_is_one_sentence_and_loses_nothing(tmp_path, monkeypatch):
         assert path.read_bytes() == b'{"id": "a"}\n'
         log.append({"id": "b"})
     assert [json.loads(line)["id"] for line in path.read_text().splitlines()] == ["a", "b"]
+
+
+def test_n11_half_a_surrogate_pair_is_kept_as_json_writes_it(tmp_path):
+    with AppendLog(tmp_path / "log.jsonl") as log:
+        log.extend([{"id": "a", "text": "x\ud835y"}, {"id": "b", "text": "ä𝔸"}])
+        assert [row["text"] for row in log.rows()] == ["x\ud835y", "ä𝔸"]
+    assert (tmp_path / "log.jsonl").read_text().splitlines()[1] == '{"id": "b", "text": "ä𝔸"}'
 
 
 def test_d10_kill_at_any_moment_leaves_whole_rows_without_gaps(tmp_path):

@@ -1,11 +1,16 @@
 """Bad command lines: exit code 2, one clear sentence first, no traceback."""
 
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from omegaconf import OmegaConf
+
+from pipeline.cli import quoted, stage
 
 ROOT = Path(__file__).parents[2]
 
@@ -15,8 +20,9 @@ CASES = {
     "method=zomr": "Unknown choice method=zomr. Did you mean zoomr?",
     "generation.max_new_token=4": "Unknown setting generation.max_new_token. Did you mean generation.max_new_tokens?",
     "hydra.ouput_subdir=x": "Unknown setting hydra.ouput_subdir.",
-    "limit=[1": "Cannot read limit=[1",
-    "model.path=<|x|>": "Cannot read model.path=<|x|>",
+    "limit": "Cannot read limit: write setting=value.",
+    "model.path=<|x|>": "Cannot read model.path=<|x|>: a value with such characters is written 'model.path=\"<|x|>\"'",
+    "model.path=a,b": "model.path=a,b is several values: add -m to run them all, or write 'model.path=\"a,b\"'",
     "paths.rot=x": "Unknown setting paths.rot. Did you mean paths.root?",
 }
 JOB = """
@@ -53,10 +59,52 @@ def test_h06_h08_a_refused_override_is_one_sentence(tmp_path, override, sentence
     assert "Traceback" not in outcome.stderr
 
 
+ODD = [
+    "a=b",
+    "a b",
+    "a,b",
+    "[x]",
+    "x[1]",
+    "{a}",
+    "(x)",
+    "a#b",
+    "it's",
+    'say "x"',
+    "a\\b",
+    "a\\",
+    '\\"',
+    "~/x",
+    "ünï",
+    "$a;b",
+]
+
+
+@pytest.mark.parametrize("path", [*ODD, "/data/it's [1], {x}=y (2)/"])
+def test_the_quoted_form_of_any_path_is_read_letter_by_letter(path):
+    (argument,) = shlex.split(quoted(f"dataset.path={path}"))
+    assert OverridesParser.create().parse_override(argument).value() == path
+
+
+def test_the_form_that_is_shown_works(tmp_path):
+    refused = run(tmp_path, "model.path=/a (1)=b")
+    (shown,) = shlex.split(refused.stderr.partition(" is written ")[2])
+    assert run(tmp_path, shown).stdout.split() == ["ran", "zoomr"]
+
+
 def test_a_user_error_is_the_only_line(tmp_path):
     outcome = run(tmp_path, "seed=7")
     assert outcome.returncode == 2
     assert outcome.stderr == "seed=7 is taken.\n"
+
+
+def test_a_stage_is_a_function_of_its_config_too():
+    @stage("eval")
+    def double(config):
+        """Twice the seed."""
+        return 2 * config.seed
+
+    assert double(OmegaConf.create({"seed": 4})) == 8
+    assert double.__doc__ == "Twice the seed."
 
 
 def test_a_bug_keeps_its_traceback(tmp_path):

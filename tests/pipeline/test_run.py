@@ -2,12 +2,13 @@
 
 import errno
 import json
+import os
 import re
 from contextlib import closing
 
 import pytest
 
-from pipeline import Run, files, fingerprint, read_manifest, resolve_run, write_atomic
+from pipeline import Run, files, fingerprint, read_manifest, resolve_run, write_atomic, write_rows
 from zoomr.errors import UserError
 
 
@@ -69,7 +70,7 @@ def test_a_run_that_an_error_left_can_be_opened_again(tmp_path):
 
 def test_h09_an_unwritable_root_is_said_before_any_work(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(UserError, match=r"paths\.runs: cannot write"):
+    with pytest.raises(UserError, match=r"Cannot write to .* set paths\.runs"):
         open_run(tmp_path / "file")
 
 
@@ -93,15 +94,80 @@ def test_fingerprints_do_not_depend_on_the_order_of_keys():
     assert fingerprint({"a": 1}) != fingerprint({"a": 1.5})
 
 
-def test_a_full_disk_leaves_the_old_file(tmp_path, monkeypatch):
+@pytest.mark.parametrize("number", ["ENOSPC", "EDQUOT", "EROFS", "EIO", "EFBIG"])
+def test_n14_what_the_disk_refuses_is_one_sentence_and_leaves_the_old_file(tmp_path, monkeypatch, number):
     target = tmp_path / "manifest.json"
     write_atomic(target, "old")
 
-    def no_space(descriptor):
-        raise OSError(errno.ENOSPC, "No space left on device")
+    def refuse(descriptor):
+        raise OSError(getattr(errno, number), os.strerror(getattr(errno, number)))
 
-    monkeypatch.setattr(files.os, "fsync", no_space)
-    with pytest.raises(UserError, match="No space left"):
+    monkeypatch.setattr(files.os, "fsync", refuse)
+    said = "No space left" if number in ("ENOSPC", "EDQUOT") else f"Cannot write to {target}"
+    with pytest.raises(UserError, match=rf"{said}.* or set paths\.runs to another disk"):
         write_atomic(target, "new")
+    with pytest.raises(UserError, match=said):
+        write_rows(target, [{"id": "new"}])
     assert target.read_text() == "old"
     assert [path.name for path in tmp_path.iterdir()] == ["manifest.json"]
+
+
+def test_an_error_of_the_rows_themselves_is_not_told_as_one_of_the_disk(tmp_path):
+    def rows():
+        yield {"id": 1}
+        raise ConnectionResetError
+
+    with pytest.raises(ConnectionResetError):
+        write_rows(tmp_path / "rows.jsonl", rows())
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("number", ["ENOSYS", "ENOLCK", "EOPNOTSUPP"])
+def test_n14_a_file_system_without_locks_is_said_and_worked_on(tmp_path, monkeypatch, capsys, number):
+    def no_locks(*arguments):
+        raise OSError(getattr(errno, number), os.strerror(getattr(errno, number)))
+
+    monkeypatch.setattr(files.fcntl, "flock", no_locks)
+    run = open_run(tmp_path)
+    assert capsys.readouterr().err.startswith(f"warning: paths.runs: the file system of {run.dir} has no locks")
+    run.finish({}, [])
+    assert read_manifest(run.dir)["ended"]
+
+
+def test_a_finished_run_is_read_where_nothing_can_be_written_and_an_unfinished_one_is_refused(tmp_path, monkeypatch):
+    open_run(tmp_path).finish({}, [])
+    open_run(tmp_path, settings={"a": 2}).close()
+
+    def read_only(path, mode="r"):
+        if "w" in mode:
+            raise PermissionError(errno.EROFS, "Read-only file system")
+        return open(path, mode)
+
+    monkeypatch.setattr(files, "open", read_only, raising=False)
+    run = open_run(tmp_path)
+    assert run.complete
+    run.say_done()
+    with pytest.raises(UserError, match=r"Cannot write to .*Read-only file system.*paths\.runs"):
+        open_run(tmp_path, settings={"a": 2})
+
+
+def test_two_processes_see_each_others_manifest(tmp_path, monkeypatch):
+    """What another process has finished between the look for a manifest and the lock is not begun again."""
+    first = open_run(tmp_path)
+    taken = []
+
+    def finished_meanwhile(path):
+        first.finish({"rows": 1}, [])
+        taken.append(path)
+        return files.lock(path)
+
+    monkeypatch.setattr("pipeline.run.lock", finished_meanwhile)
+    assert open_run(tmp_path).complete and taken
+
+
+def test_n14_a_clock_that_goes_back_does_not_undo_a_finished_run(tmp_path, monkeypatch):
+    run = open_run(tmp_path)
+    monkeypatch.setattr("pipeline.run._now", lambda: "1970-01-01T00:00:00+00:00")
+    run.finish({}, [])
+    assert open_run(tmp_path).complete
+    assert resolve_run(tmp_path / "build" / "latest", setting="x", command="y") == run.dir

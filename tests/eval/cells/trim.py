@@ -9,10 +9,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from data_gen.jsonl import write_rows
 from eval.cells import method_label
-from eval.rows import read_rows, write_json
 from eval.summary import METERS
+from pipeline import read_rows, write_json, write_rows
 
 MANIFEST = ("stage", "command", "settings", "inputs", "commit", "started", "ended", "counts")
 ROW = ("id", "problem", "sample", "gold", "status", "text", "balanced", "consensus", *METERS)
