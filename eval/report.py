@@ -120,7 +120,7 @@ def cell_sections(
         ablation.section(over_c_and_k, paper, results),
         options.section(comparable, reference, results),
         agreeability.section(compared, paper, results),
-        comparison.differences(compared),
+        comparison.differences(compared, results),
         comparison.lengths(compared),
     ]
 

@@ -12,23 +12,33 @@ SEED = 0
 
 @dataclass(frozen=True)
 class Interval:
-    """A mean with its 95% interval and the number of problems behind it."""
+    """A mean with its 95% interval and the number of problems behind it; as text, a share in per cent."""
 
     mean: float
     low: float
     high: float
     n: int
 
+    def __str__(self) -> str:
+        return f"{100 * self.mean:.1f} [{100 * self.low:.1f}, {100 * self.high:.1f}]"
+
 
 @dataclass(frozen=True)
 class Difference:
-    """First minus second over the problems that both have, with its 95% interval and a two-sided p-value."""
+    """First minus second over the problems that both have, with its 95% interval and a two-sided p-value.
+
+    As text, of two shares, in points.
+    """
 
     mean: float
     low: float
     high: float
     p: float
     n: int
+
+    def __str__(self) -> str:
+        chance = "p < 0.001" if self.p < 0.001 else f"p = {self.p:.3f}"
+        return f"{100 * self.mean:+.1f} [{100 * self.low:.1f}, {100 * self.high:.1f}], {chance}"
 
 
 def share_interval(values: Sequence[float]) -> Interval:

@@ -9,9 +9,9 @@ from eval.reporting.names import benchmark_title, look
 from eval.reporting.options import options
 from eval.reporting.questions import verdict
 from eval.reporting.sections import Figure, Link, Section, Table, Text, cell_link, not_run
-from eval.reporting.tables import accuracy_text, markdown, points, problem_count
+from eval.reporting.tables import accuracy, as_json, markdown, problem_count
 from eval.statistics import paired_difference
-from pipeline import write_atomic
+from pipeline import write_atomic, write_json
 
 METHODS = ("zoomr", "random_zoom", "recency_zoom")
 KNEE = (2, 2)
@@ -19,22 +19,7 @@ TITLE = "Fig. 3c, f: ablations over c and k"
 
 
 def section(cells: list[ScoredCell], paper: dict[str, Any], results: Path) -> Section:
-    """The ablations of the benchmark and model with the most pairs of c and k.
-
-    Parameters
-    ----------
-    cells : list of ScoredCell
-        Cells that differ in c and k only, a method.
-    paper : dict
-        ``results/paper.yaml``.
-    results : Path
-        Gets ablation.md and the figure.
-
-    Returns
-    -------
-    Section
-        Not run where there is but one pair.
-    """
+    """The ablations of the benchmark and model with the most pairs of c and k; `cells` differ in these two only."""
     zoomed = [(cell.benchmark, cell.model["name"]) for cell in cells if cell.method == "zoomr"]
     widest = max(sorted(set(zoomed)), key=zoomed.count, default=None)
     if widest is None or zoomed.count(widest) < 2:
@@ -42,6 +27,7 @@ def section(cells: list[ScoredCell], paper: dict[str, Any], results: Path) -> Se
     here = [cell for cell in cells if (cell.benchmark, cell.model["name"]) == widest and cell.method in METHODS]
     rows, sentences = ablation_rows(here), shape_sentences(here, paper["ablations"])
     text = "".join(f"- {sentence}\n" for sentence in sentences)
+    write_json(results / "ablation.json", {"rows": as_json(rows)})
     write_atomic(results / "ablation.md", f"# Ablations over c and k\n\n{text}\n{markdown(rows)}")
     caption = (
         f"Accuracy and active KV tokens over c and k, n = {problem_count(here)} "
@@ -58,18 +44,7 @@ def grid(cells: list[ScoredCell], method: str) -> dict[tuple[int, int], ScoredCe
 
 
 def ablation_rows(cells: list[ScoredCell]) -> list[dict[str, Any]]:
-    """One row for each c and k, compared with c=2, k=2.
-
-    Parameters
-    ----------
-    cells : list of ScoredCell
-        Cells of one benchmark and model with equal generation settings.
-
-    Returns
-    -------
-    list of dict
-        Accuracy, the paired difference in points, active entries and their ratio to those of c=2, k=2.
-    """
+    """One row a method, c and k: accuracy and active entries, and both beside those of c=2, k=2."""
     rows = []
     for method in METHODS:
         found = grid(cells, method)
@@ -80,12 +55,12 @@ def ablation_rows(cells: list[ScoredCell]) -> list[dict[str, Any]]:
                 "method": Link(look(method).title, cell_link(cell).anchor),
                 "c": c,
                 "k": k,
-                "accuracy": accuracy_text(cell),
+                "accuracy": accuracy(cell),
                 "difference": "",
             }
-            row |= {"active, mean": f"{meters['active_tokens_mean']:.0f}", "active, relative": ""}
+            row |= {"active, mean": round(meters["active_tokens_mean"]), "active, relative": ""}
             if knee is not None:
-                row["difference"] = points(paired_difference(cell.accuracy, knee.accuracy))
+                row["difference"] = paired_difference(cell.accuracy, knee.accuracy)
                 share = meters["active_tokens_mean"] / knee.meters["active_tokens_mean"]
                 row["active, relative"] = f"{100 * (share - 1):+.0f}%"
             rows.append(row)
@@ -93,20 +68,7 @@ def ablation_rows(cells: list[ScoredCell]) -> list[dict[str, Any]]:
 
 
 def shape_sentences(cells: list[ScoredCell], paper: dict[str, Any]) -> list[str]:
-    """Compare the shapes of the ablations with the paper's statements.
-
-    Parameters
-    ----------
-    cells : list of ScoredCell
-        Cells of one benchmark and model.
-    paper : dict
-        ``ablations`` of results/paper.yaml.
-
-    Returns
-    -------
-    list of str
-        One sentence for each step of c and k that was run, and how much of sweep=c_k was.
-    """
+    """One sentence for each step of c and k that was run, beside `ablations` of results/paper.yaml; the last counts."""
     found = grid(cells, "zoomr")
     above = f"about +{paper['c_above_2_points']} for {paper['c_above_2_selected_kv']} KVs"
     steps = (
@@ -124,7 +86,7 @@ def shape_sentences(cells: list[ScoredCell], paper: dict[str, Any]) -> list[str]
             opposite = sign and verdict(difference) == ("no" if sign > 0 else "yes")
             reverse = "; the other way round than in the paper" if opposite else ""
             sentences.append(
-                f"{text} (paper: {theirs}): {points(difference)}{reverse}; active entries {100 * (share - 1):+.0f}%."
+                f"{text} (paper: {theirs}): {difference}{reverse}; active entries {100 * (share - 1):+.0f}%."
             )
     pairs = {(settings["c"], settings["k"]) for _, settings in options("c_k")}
     return [*sentences, f"Of the {len(pairs)} pairs of sweep=c_k, {len(pairs & found.keys())} were run with ZoomR."]

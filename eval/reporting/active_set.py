@@ -20,22 +20,7 @@ LARGEST = (400, 1600)  # refreshes and tokens of the picture; a longer sample is
 
 
 def section(cells: list[ScoredCell], generated: Path, results: Path) -> Section:
-    """The first sample of the first ZoomR cell that keeps its refreshes.
-
-    Parameters
-    ----------
-    cells : list of ScoredCell
-        The cells that are compared.
-    generated : Path
-        The directory of the generate stage.
-    results : Path
-        Gets trace.html and the figure.
-
-    Returns
-    -------
-    Section
-        Not run where no sample keeps its refreshes.
-    """
+    """The first sample of the first ZoomR cell that keeps its refreshes, and the viewer's page of it."""
     for cell in cells:
         row = traced(generated, cell) if cell.method == "zoomr" else None
         if row is not None:

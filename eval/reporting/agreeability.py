@@ -36,22 +36,7 @@ Curves = dict[str, list[CurvePoint]]
 
 
 def section(cells: list[ScoredCell], paper: dict[str, Any], results: Path) -> Section:
-    """Agreeability of the first ZoomR cell that has enough refreshes.
-
-    Parameters
-    ----------
-    cells : list of ScoredCell
-        The cells that are compared.
-    paper : dict
-        ``results/paper.yaml``.
-    results : Path
-        Gets the figure.
-
-    Returns
-    -------
-    Section
-        Not run where no sample has more than c summaries.
-    """
+    """Agreeability of the first ZoomR cell that has samples with more than c summaries."""
     for cell in cells:
         found = curves_of(cell) if cell.method == "zoomr" else ({}, {})
         if any(found[0].values()):

@@ -9,25 +9,16 @@ from eval.reporting.figures import house_style, save
 from eval.reporting.names import benchmark_title, look
 from eval.reporting.questions import picked, plain, verdict
 from eval.reporting.sections import Figure, Heading, Mark, Part, Section, Table, Text, cell_link, not_run
-from eval.reporting.tables import accuracy_text, points, problem_count
+from eval.reporting.tables import accuracy, as_json, problem_count
 from eval.statistics import paired_difference
+from pipeline import write_json
 
 Cells = Sequence[ScoredCell]
 CURVES = "python -m eval.generate -m sweep=budgets"
 
 
 def against_active(cells: Cells, curves: Cells, results: Path) -> list[Section]:
-    """Accuracy against active KV tokens, with budget curves where baselines ran at budgets of their own.
-
-    Parameters
-    ----------
-    cells : sequence of ScoredCell
-        Cells with equal generation settings.
-    curves : sequence of ScoredCell
-        Cells of the same methods at budgets of their own.
-    results : Path
-        Gets the figure.
-    """
+    """Accuracy against active KV tokens; `curves` are cells of baselines at budgets of their own."""
     title = "Accuracy against active KV tokens"
     missing = [] if curves else [not_run("curves", "Budget curves", CURVES)]
     if not cells:
@@ -53,8 +44,8 @@ def curve_rows(curves: Cells) -> list[dict[str, Any]]:
     place = {id(cell): (cell.benchmark, look(cell.method).order, cell.keeps_prompt) for cell in curves}
     return [
         {"benchmark": benchmark_title(cell.benchmark), "model": cell.model["name"], "method": cell_link(cell)}
-        | {"budget": cell.policy["budget"], "accuracy": accuracy_text(cell)}
-        | {f"active, {name}": f"{cell.meters[f'active_tokens_{name}']:.0f}" for name in ("mean", "peak")}
+        | {"budget": cell.policy["budget"], "accuracy": accuracy(cell)}
+        | {f"active, {name}": round(cell.meters[f"active_tokens_{name}"]) for name in ("mean", "peak")}
         for cell in sorted(curves, key=lambda cell: (*place[id(cell)], cell.policy["budget"]))
     ]
 
@@ -110,7 +101,7 @@ def draw_cell(axis: Any, cell: ScoredCell, label: str) -> None:
     )
 
 
-def differences(cells: Cells) -> Section:
+def differences(cells: Cells, results: Path) -> Section:
     """Every method minus ZoomR, paired over problems."""
     rows = [
         {"benchmark": benchmark_title(benchmark), "model": model, "minus ZoomR": cell_link(cell)} | minus(cell, zoomed)
@@ -121,6 +112,7 @@ def differences(cells: Cells) -> Section:
     ]
     if not rows:
         return not_run("differences", "Paired differences from ZoomR", "python -m eval.generate method=zoomr")
+    write_json(results / "differences.json", {"rows": as_json(rows)})
     note = "Accuracy in points, paired over problems: mean, 95% bootstrap interval, p of a sign-flip permutation test."
     return Section("differences", "Paired differences from ZoomR", [Text(note, soft=True), Table(rows)])
 
@@ -130,7 +122,7 @@ def minus(first: ScoredCell, second: ScoredCell) -> dict[str, Any]:
     difference = paired_difference(first.accuracy, second.accuracy)
     shared = first.accuracy.keys() & second.accuracy.keys()
     return {
-        "points": points(difference),
+        "points": difference,
         "ahead of ZoomR": Mark(verdict(difference), verdict(difference)),
         "only this higher": sum(first.accuracy[name] > second.accuracy[name] for name in shared),
         "only ZoomR higher": sum(first.accuracy[name] < second.accuracy[name] for name in shared),

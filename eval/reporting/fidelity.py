@@ -28,17 +28,7 @@ GRIDS = {
 
 
 def section(measured: Path, paper: Mapping[str, Any], results: Path) -> Section:
-    """What the methods do to the predictions on given traces.
-
-    Parameters
-    ----------
-    measured : Path
-        The directory of the fidelity stage.
-    paper : mapping
-        Of results/paper.yaml.
-    results : Path
-        Gets the tables and the figures.
-    """
+    """What the methods do to the predictions on given traces, a part for each grid of GRIDS."""
     parts: list[Part] = []
     origins = []
     for name, (title, caption) in GRIDS.items():
@@ -64,13 +54,7 @@ def section(measured: Path, paper: Mapping[str, Any], results: Path) -> Section:
 
 
 def write_fidelity(rows: Sequence[Row], manifest: Mapping[str, Any], results: Path) -> Path:
-    """Write `<name>.json`, the CSV made from it and the figure of a run: curves over windows, or one window's variants.
-
-    Returns
-    -------
-    Path
-        The SVG.
-    """
+    """Write `<name>.json`, the CSV made from it and the figure: curves over windows, or one window's variants."""
     settings = manifest["settings"]
     stem = results / settings["fidelity"]["name"]
     table = fidelity_table(rows)

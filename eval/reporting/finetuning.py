@@ -18,19 +18,7 @@ SHARES = {
 
 
 def section(cells: list[ScoredCell], runs: Path, paper: dict[str, Any], results: Path) -> Section:
-    """Settings and curves of each fine-tuned checkpoint.
-
-    Parameters
-    ----------
-    cells : list of ScoredCell
-        The cells that are compared.
-    runs : Path
-        The directory of the preset's stages.
-    paper : dict
-        ``training`` of results/paper.yaml.
-    results : Path
-        Gets the curves.
-    """
+    """Settings and curves of each fine-tuned checkpoint behind the cells."""
     parts: list[Part] = []
     origins = []
     for name, adapter in adapters(cells, runs).items():
@@ -74,20 +62,7 @@ def settings_rows(origin: Origin, paper: dict[str, Any]) -> list[dict[str, Any]]
 
 
 def learning_curves(adapter: Path, stem: Path) -> Path | None:
-    """Draw the figures that a run of train.sft noted.
-
-    Parameters
-    ----------
-    adapter : Path
-        The run.
-    stem : Path
-        Where to write, without suffix.
-
-    Returns
-    -------
-    Path or None
-        The SVG; None where the run noted none.
-    """
+    """Draw what a run of train.sft noted; None where it noted no losses."""
     rows = read_figures(adapter)
     if not any("train/loss" in row for row in rows):
         return None

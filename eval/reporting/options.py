@@ -10,9 +10,9 @@ import yaml
 from eval.reporting.cells import ScoredCell, groups, saving
 from eval.reporting.names import CONFIGS, benchmark_title, look
 from eval.reporting.sections import Link, Section, Table, Text, cell_link, not_run
-from eval.reporting.tables import accuracy_text, markdown, points, times
+from eval.reporting.tables import accuracy, as_json, markdown, times
 from eval.statistics import paired_difference
-from pipeline import write_atomic
+from pipeline import write_atomic, write_json
 
 CONTROLS = ("random_zoom", "recency_zoom", "sumr")
 SWEEPS = ("ambiguities", "windows")
@@ -21,22 +21,7 @@ Settings = dict[str, Any]
 
 
 def section(cells: list[ScoredCell], reference: Settings, results: Path) -> Section:
-    """ZoomR's cells that differ from the reference in more than c and k, and the options that were not run.
-
-    Parameters
-    ----------
-    cells : list of ScoredCell
-        Cells of equal generation settings.
-    reference : dict
-        Settings of ZoomR in table 1.
-    results : Path
-        Gets options.md.
-
-    Returns
-    -------
-    Section
-        Not run where there is no such cell beside one of the reference.
-    """
+    """ZoomR's cells that differ from the reference in more than c and k, and the options that were not run."""
     rows, missing = [], []
     for (benchmark, model), here in groups(cells).items():
         zoomed = [(changes(cell, reference), cell) for cell in here if cell.method == "zoomr"]
@@ -55,6 +40,7 @@ def section(cells: list[ScoredCell], reference: Settings, results: Path) -> Sect
         f"ZoomR with {stated} where nothing else is said; minus ZoomR as in table 1, in points, paired over problems; "
         "so are the differences from the controls."
     )
+    write_json(results / "options.json", {"rows": as_json(rows), "missing": missing})
     write_atomic(results / "options.md", "\n\n".join([f"# {TITLE}", note, *missing, markdown(rows)]))
     return Section("options", TITLE, [Text(note, soft=True), Table(rows), *map(Text, missing)])
 
@@ -103,15 +89,12 @@ def row(
     share = cell.meters["active_tokens_peak"] / plain.meters["active_tokens_peak"]
     return {
         "ZoomR with": Link(", ".join(in_words(*change) for change in changed.items()), cell_link(cell).anchor),
-        "accuracy": accuracy_text(cell),
-        "minus ZoomR": points(paired_difference(cell.accuracy, plain.accuracy)),
-        "active, peak": f"{cell.meters['active_tokens_peak']:.0f}",
+        "accuracy": accuracy(cell),
+        "minus ZoomR": paired_difference(cell.accuracy, plain.accuracy),
+        "active, peak": round(cell.meters["active_tokens_peak"]),
         "relative": f"{100 * (share - 1):+.0f}%",
         "saving": times(saving(cell, here)),
-    } | {
-        f"minus {look(other.method).title}": points(paired_difference(cell.accuracy, other.accuracy))
-        for other in controls
-    }
+    } | {f"minus {look(other.method).title}": paired_difference(cell.accuracy, other.accuracy) for other in controls}
 
 
 def in_words(key: str, value: Any) -> str:

@@ -14,17 +14,7 @@ TITLE = "Fig. 3a, b: memory and throughput"
 
 
 def section(profiled: Path, paper: dict[str, Any], results: Path) -> Section:
-    """Memory and throughput of the profile that finished last.
-
-    Parameters
-    ----------
-    profiled : Path
-        The directory of the profile stage.
-    paper : dict
-        ``results/paper.yaml``.
-    results : Path
-        Gets the figure.
-    """
+    """Memory and throughput of the profile that finished last."""
     directory, unfinished = newest_run(profiled, "*")
     if directory is None:
         return not_run("fig3a", TITLE, "python -m eval.profile")

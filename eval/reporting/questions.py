@@ -7,7 +7,6 @@ from typing import Protocol
 from eval.reporting.cells import ScoredCell, groups
 from eval.reporting.names import benchmark_title, look
 from eval.reporting.sections import Answer, Heading, Part, Section, Text, cell_link, not_run
-from eval.reporting.tables import points
 from eval.statistics import Difference, paired_difference
 
 TITLE = "Do the paper's orderings show here?"
@@ -63,7 +62,7 @@ class Claim:
         difference = paired_difference(first.accuracy, second.accuracy)
         peaks = [f"{cell.meters['active_tokens_peak']:.0f}" for cell in found]
         sentence = (
-            f"{VERDICTS[verdict(difference)]}: {first.title} minus {second.title} is {points(difference)}, on "
+            f"{VERDICTS[verdict(difference)]}: {first.title} minus {second.title} is {difference}, on "
             f"{difference.n} problems; active tokens at the peak {peaks[0]} and {peaks[1]}."
         )
         return Answer(self.question, sentence, verdict(difference), [cell_link(cell) for cell in found])
@@ -85,7 +84,7 @@ class Protection:
         zoomed, published, protected = found
         before = paired_difference(zoomed.accuracy, published.accuracy)
         after = paired_difference(zoomed.accuracy, protected.accuracy)
-        leads = f"{points(before)}, as published and {points(after)}, once both keep it, on {before.n} problems."
+        leads = f"{before}, as published and {after}, once both keep it, on {before.n} problems."
         if verdict(before) != "yes":
             return Answer(question, f"No lead to explain: it is {leads}", "undecided", links)
         share = f"keeping the prompt takes {100 * (1 - after.mean / before.mean):.0f}% of the lead, which is {leads}"
@@ -114,18 +113,7 @@ QUESTIONS: tuple[Question, ...] = (
 
 
 def answers(cells: Sequence[ScoredCell]) -> Answers:
-    """Answer every question on every benchmark and model.
-
-    Parameters
-    ----------
-    cells : sequence of ScoredCell
-        Cells with equal generation settings, at most one a method.
-
-    Returns
-    -------
-    dict of (benchmark, model) to list of Answer
-        In the order of QUESTIONS.
-    """
+    """Answer every question on every benchmark and model, from cells with at most one a method."""
     return {key: [question.ask(here) for question in QUESTIONS] for key, here in groups(cells).items()}
 
 

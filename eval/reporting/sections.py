@@ -1,7 +1,9 @@
 """A section of report.html: titled parts, and where its numbers come from.
 
-To add one: write a module with a function that returns a Section (`not_run` where its file is missing) and name it in
-eval/report.py. The title begins with the paper's name of the table or figure, where it has one.
+To add one: write a module with a function ``section`` and name it in eval/report.py. It is given what it reads (the
+compared cells, or the directory of a stage, and results/paper.yaml) and the directory ``results``, where its figure and
+its tables go; it returns `not_run` where there is nothing to read. Its title begins with the paper's name of the table
+or figure, where it has one.
 """
 
 import json

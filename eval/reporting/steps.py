@@ -8,8 +8,8 @@ from typing import Any
 from eval.reporting.figures import house_style, save
 from eval.reporting.names import title_of
 from eval.reporting.sections import Figure, Link, Origin, Section, Table, Text, newest_run, not_run
-from eval.reporting.tables import in_per_cent, to_csv
-from eval.statistics import mean_interval
+from eval.reporting.tables import to_csv
+from eval.statistics import Interval, mean_interval
 from pipeline import read_rows, write_atomic, write_json
 
 ROWS = "steps.jsonl"
@@ -24,15 +24,7 @@ Row = dict[str, Any]
 
 
 def section(measured: Path, results: Path) -> Section:
-    """What single look-ups say of each method.
-
-    Parameters
-    ----------
-    measured : Path
-        The directory of the stage.
-    results : Path
-        Gets steps.json, the CSV made from it and the figure.
-    """
+    """What single look-ups say of each method, from the run of eval.steps that finished last."""
     directory, unfinished = newest_run(measured, "*")
     if directory is None:
         return not_run("steps", TITLE, "python -m eval.steps")
@@ -77,7 +69,7 @@ def readable(table: Sequence[Row]) -> list[Row]:
     return [
         {
             "method": title_of(line["method"]),
-            **{title: interval_text(line, key) for key, title in SHARES.items()},
+            **{title: interval_of(line, key) or "" for key, title in SHARES.items()},
             "votes on it": percent(line["vote_share"]),
             "if blind": percent(line["vote_chance"]),
             "active tokens, peak": f"{line['active_tokens_peak']:.0f}",
@@ -94,9 +86,11 @@ def looking_heads(rows: Sequence[Row]) -> list[list[int]]:
     return [[layer, head] for layer, shares in enumerate(hits) for head, hit in enumerate(shares) if hit >= 0.5]
 
 
-def interval_text(line: Row, key: str) -> str:
-    """A share with its interval, or nothing."""
-    return "" if line[key] is None else in_per_cent(line[key], line[f"{key}_low"], line[f"{key}_high"])
+def interval_of(line: Row, key: str) -> Interval | None:
+    """A share with its interval, where a method has it."""
+    if line[key] is None:
+        return None
+    return Interval(line[key], line[f"{key}_low"], line[f"{key}_high"], line["n_problems"])
 
 
 def percent(value: float | None) -> str:

@@ -8,7 +8,7 @@ from eval.reporting.cells import ScoredCell, groups, saving
 from eval.reporting.names import benchmark_title, look
 from eval.reporting.questions import Answers, unanswered
 from eval.reporting.sections import Heading, Link, Mark, Part, Section, Table, Text, cell_link, not_run
-from eval.reporting.tables import accuracy_text, latex, markdown, times, to_csv
+from eval.reporting.tables import accuracy, latex, markdown, times, to_csv
 from pipeline import write_atomic, write_json
 
 BENCHMARKS = ("gpqa_diamond", "aime2025", "math500")
@@ -106,13 +106,13 @@ def own_rows(cells: Sequence[ScoredCell]) -> list[Row]:
             "benchmark": benchmark_title(cell.benchmark),
             "model": cell.model_title,
             "method": cell_link(cell),
-            "accuracy": accuracy_text(cell),
+            "accuracy": accuracy(cell),
             "problems": cell.summary["n_problems"],
             "missing": cell.summary["expected_samples"] - cell.summary["n_samples"],
             "cap hits": f"{100 * cell.summary['statuses']['truncated'] / cell.summary['n_samples']:.1f}%",
-            "tokens": f"{cell.meters['generated_tokens']:.0f}",
-            "active, mean": f"{cell.meters['active_tokens_mean']:.0f}",
-            "active, peak": f"{cell.meters['active_tokens_peak']:.0f}",
+            "tokens": round(cell.meters["generated_tokens"]),
+            "active, mean": round(cell.meters["active_tokens_mean"]),
+            "active, peak": round(cell.meters["active_tokens_peak"]),
             "saving": times(saving(cell, cells)),
         }
         for cell in cells

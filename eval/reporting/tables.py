@@ -9,7 +9,7 @@ from typing import Any
 from tabulate import tabulate
 
 from eval.reporting.cells import ScoredCell
-from eval.statistics import Difference
+from eval.statistics import Difference, Interval
 
 Row = Mapping[str, Any]
 
@@ -33,20 +33,15 @@ def latex(rows: Sequence[Row]) -> str:
     return tabulate(_texts(rows), headers="keys", tablefmt="latex_booktabs", disable_numparse=True) + "\n"
 
 
-def in_per_cent(mean: float, low: float, high: float) -> str:
-    """A share with its interval, in per cent."""
-    return f"{100 * mean:.1f} [{100 * low:.1f}, {100 * high:.1f}]"
+def accuracy(cell: ScoredCell) -> Interval:
+    """Accuracy of a cell with its interval."""
+    summary = cell.summary
+    return Interval(summary["accuracy"], summary["ci_low"], summary["ci_high"], summary["n_problems"])
 
 
-def accuracy_text(cell: ScoredCell) -> str:
-    """Accuracy in per cent with its interval."""
-    return in_per_cent(*(cell.summary[key] for key in ("accuracy", "ci_low", "ci_high")))
-
-
-def points(difference: Difference) -> str:
-    """A paired difference in points with its interval and p."""
-    chance = "p < 0.001" if difference.p < 0.001 else f"p = {difference.p:.3f}"
-    return f"{100 * difference.mean:+.1f} [{100 * difference.low:.1f}, {100 * difference.high:.1f}], {chance}"
+def as_json(rows: Sequence[Row]) -> list[dict[str, Any]]:
+    """Rows as they are kept: an interval or a difference as its numbers, what only people read as its text."""
+    return [{key: _kept(value) for key, value in row.items()} for row in rows]
 
 
 def times(ratio: float | None) -> str:
@@ -62,6 +57,12 @@ def problem_count(cells: Sequence[ScoredCell]) -> str:
 
 def _texts(rows: Sequence[Row]) -> list[dict[str, str]]:
     return [{key: str(value) for key, value in row.items()} for row in rows]
+
+
+def _kept(value: Any) -> Any:
+    if isinstance(value, Interval | Difference):
+        return vars(value)
+    return value if isinstance(value, int | float | str | dict | list | None) else str(value)
 
 
 def _plain(value: Any) -> Any:

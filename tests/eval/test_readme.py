@@ -15,12 +15,21 @@ SCALES = (1, 100, 1000)  # as it is, in per cent, in thousandths
 
 
 def records(value: Any) -> Iterator[list[float]]:
-    """The numbers of every JSON object that holds some, those of lists and objects within it left to themselves."""
+    """The numbers of every JSON object; those of a list's objects are left to themselves."""
     if isinstance(value, dict):
-        yield [one for one in value.values() if isinstance(one, int | float) and not isinstance(one, bool)]
+        yield list(numbers(value))
     if isinstance(value, dict | list):
         for inner in value.values() if isinstance(value, dict) else value:
             yield from records(inner)
+
+
+def numbers(record: dict[str, Any]) -> Iterator[float]:
+    """The numbers of an object and of the objects within it."""
+    for value in record.values():
+        if isinstance(value, dict):
+            yield from numbers(value)
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            yield value
 
 
 def is_in(text: str, numbers: list[float]) -> bool:

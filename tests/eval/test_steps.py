@@ -63,6 +63,14 @@ def test_the_full_cache_has_no_hits_to_count_and_the_table_says_nothing_of_them(
     assert line["paragraph zoomed into"] == "" and line["votes on it"] == ""
 
 
+def test_a_share_of_nought_is_shown_and_what_a_method_has_not_is_not():
+    row = {"id": "zoomr", "look_ups": [0.0, 0.0], "hits": [], "others": [1.0, 0.5], "vote_share": None}
+    row |= {"vote_chance": None, "active_tokens_peak": [5, 6], "seen_tokens": [9, 9]}
+    (line,) = readable(steps_table([row]))
+    assert str(line["look-ups right"]) == "0.0 [0.0, 0.0]"
+    assert line["paragraph zoomed into"] == line["votes on it"] == ""
+
+
 def test_methods_of_ones_own_keep_their_names():
     assert title_of("zoomr c=3") == "ZoomR, c=3"
     assert title_of("mine k=1") == "mine k=1"
