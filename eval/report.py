@@ -12,12 +12,12 @@ from eval.reporting import (
     ablation,
     active_set,
     agreeability,
-    comparison,
     fidelity,
     finetuning,
     options,
     profile,
     questions,
+    rivals,
     steps,
     table1,
 )
@@ -115,13 +115,13 @@ def cell_sections(
     return [
         questions.section(found),
         table1.section(compared, rows),
-        *comparison.against_active(compared, curves, results),
+        *rivals.against_active(compared, curves, results),
         active_set.section(compared, runs / "generate", results),
         ablation.section(over_c_and_k, paper, results),
         options.section(comparable, reference, results),
         agreeability.section(compared, paper, results),
-        comparison.differences(compared, results),
-        comparison.lengths(compared),
+        rivals.differences(compared, results),
+        rivals.lengths(compared),
     ]
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from eval.reporting.names import KEEPS_PROMPT, look, method_label, method_title, plain_name
 from eval.samples import read_samples, unique_rows
-from eval.summary import problem_accuracy
+from eval.summary import grades, problem_accuracy
 from pipeline import fingerprint, read_manifest
 
 SCORES = "scores.jsonl"
@@ -109,8 +109,10 @@ def load_cells(scored: Path, generation: Mapping[str, Any] | None = None) -> lis
     best: dict[str, ScoredCell] = {}
     for path in sorted(scored.glob("*/cell.json")):
         if ended := read_manifest(path.parent)["ended"]:
-            accuracy = problem_accuracy(unique_rows([path.parent / SCORES]))
-            cell = ScoredCell(json.loads(path.read_text()), accuracy, path.parent, ended)
+            summary, scores = json.loads(path.read_text()), unique_rows([path.parent / SCORES])
+            if summary["n_samples"] > len(scores):  # some samples were counted twice
+                summary |= grades(scores)
+            cell = ScoredCell(summary, problem_accuracy(scores), path.parent, ended)
             key = fingerprint(_asked(cell))
             best[key] = max(cell, best.get(key, cell), key=_standing)
     newest: dict[str, ScoredCell] = {}

@@ -22,7 +22,7 @@ TITLE = "Table 1: accuracy"
 Row = dict[str, Any]
 
 
-def verdict(low: float, high: float, paper: float) -> str:
+def agreement(low: float, high: float, paper: float) -> str:
     """What an interval says of the paper's value, all in per cent: agrees, not told apart or differs.
 
     Parameters
@@ -74,7 +74,7 @@ def beside(cell: ScoredCell | None, paper: float) -> Row:
         missing = dict.fromkeys(("ours", "ci_low", "ci_high", "difference", "within", "cell"))
         return {"paper": paper} | missing | {"verdict": "not run"}
     ours, low, high = (100 * cell.summary[key] for key in ("accuracy", "ci_low", "ci_high"))
-    said = verdict(low, high, paper)
+    said = agreement(low, high, paper)
     within = max(high - paper, paper - low) if said == "agrees" else None
     figures = {"ours": ours, "ci_low": low, "ci_high": high, "difference": ours - paper, "within": within}
     return {"paper": paper} | figures | {"cell": cell_link(cell).anchor, "verdict": said}

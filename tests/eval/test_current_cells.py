@@ -104,6 +104,17 @@ def test_a_sample_counts_once_and_two_that_differ_are_refused(tmp_path):
         unique_rows([whole, shard])
 
 
+def test_a_score_that_counted_a_sample_twice_is_put_right(score, make_cell):
+    make_cell("zoomr", [True, False], policy=ZOOM)
+    (path,) = score().glob("*/scores.jsonl")
+    rows = read_rows(path)
+    write_rows(path, [*rows, rows[0]])
+    cell = path.with_name("cell.json")
+    cell.write_text(json.dumps(json.loads(cell.read_text()) | {"n_samples": 3, "accuracy": 2 / 3}))
+    (found,) = load_cells(path.parents[1])
+    assert (found.summary["n_samples"], found.summary["accuracy"]) == (2, 0.5)
+
+
 def test_balanced_wants_a_summary_and_the_share_with_one_stands_beside_it(score, make_cell):
     directory = make_cell("zoomr", [True] * 4, policy=ZOOM)
     rows = read_rows(directory / "samples.jsonl")

@@ -10,7 +10,7 @@ import yaml
 from omegaconf import DictConfig, OmegaConf
 
 from eval.report import PAPER, build
-from eval.reporting.table1 import verdict
+from eval.reporting.table1 import agreement
 from eval.score import score_cells
 from zoomr.errors import UserError
 
@@ -165,7 +165,7 @@ def test_what_our_interval_says_of_the_papers_value(report, make_cell):
     ],
 )
 def test_only_a_narrow_interval_agrees(low, high, paper, said):
-    assert verdict(low, high, paper) == said
+    assert agreement(low, high, paper) == said
 
 
 def test_an_ablation_that_goes_the_other_way_round_than_the_papers_says_so(report, make_cell):
