@@ -70,3 +70,14 @@ def test_what_a_method_looks_like_reaches_no_policy_and_no_identity():
             name, policy = method_settings(cfg.method)
             assert name == method and "show" not in policy and "_target_" in policy
             assert "show" in OmegaConf.to_container(cfg.method) or method.endswith("_prompt")
+
+
+def test_what_a_method_looks_like_shapes_no_adapter_either(monkeypatch, tmp_path):
+    from train import sft
+
+    opened = []
+    monkeypatch.setattr(sft.Run, "open", lambda *args, **given: opened.append(given["settings"]))
+    with hydra.initialize_config_dir(str(CONFIGS), version_base="1.3"):
+        cfg = hydra.compose("train", ["+method@sft.policy=oracle_zoom"])
+    sft.open_run(cfg, OmegaConf.to_container(cfg, resolve=True), tmp_path)
+    assert opened[0]["sft"]["policy"]["name"] == "oracle_zoom" and "show" not in opened[0]["sft"]["policy"]
