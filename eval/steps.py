@@ -15,7 +15,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from data_gen.worlds import world_of
 from eval.checkpoint import Checkpoint, find_checkpoint
-from eval.reporting.steps import ROWS, looking_heads, write_steps
+from eval.reporting.steps import ROWS, looking_heads
 from pipeline import AppendLog, Run, progress, read_rows
 from pipeline.cli import stage
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @stage("steps")
 def measure_steps(cfg: DictConfig) -> None:
-    """Measure the methods that are missing, and write the table and the figure."""
+    """Measure the methods that are missing; eval.report makes the table and the figure."""
     config: Any = OmegaConf.to_container(cfg, resolve=True)
     checkpoint = find_checkpoint(cfg)
     run = Run.open(
@@ -46,8 +46,6 @@ def measure_steps(cfg: DictConfig) -> None:
             measure_missing(log, checkpoint, config)
             run.finish(counts={"methods": len(config["steps"]["methods"])}, outputs=[ROWS])
     rows = read_rows(run.dir / ROWS)
-    for path in write_steps(rows, Path(cfg.paths.results)):
-        print(f"   {path}")
     print(f"   heads that choose the needed summary in half of the look-ups: method.voters={looking_heads(rows)}")
 
 

@@ -114,7 +114,7 @@ def learn_under(
 ) -> None:
     """Let a share of the rows see what a policy of configs/method would leave of the cache; None: all see all."""
     if policy:
-        settings = {key: value for key, value in policy.items() if key != "name"}
+        settings = {key: value for key, value in policy.items() if key not in ("name", "show")}
         UnderPolicy(instantiate(settings), tokenizer, share).install(model.get_base_model())
 
 

@@ -49,6 +49,8 @@ def main(cfg: DictConfig) -> None:
 def open_run(cfg: DictConfig, config: dict[str, Any], data: Path, processes: int) -> Run:
     """Open the run directory, named by what shapes the adapter."""
     sft = {name: value for name, value in config["sft"].items() if name not in WITHOUT_EFFECT}
+    if sft["policy"]:
+        sft["policy"] = {name: value for name, value in sft["policy"].items() if name != "show"}
     base = Path(cfg.model.path)
     return Run.open(
         cfg.paths.runs,

@@ -48,7 +48,7 @@ def test_every_choice_composes_and_its_objects_can_be_made(group, choice):
     OmegaConf.to_container(config, resolve=True)
     for node in targets(config):
         target = hydra.utils.get_object(node["_target_"])
-        ours = {"_target_", "_partial_"} | ({"name"} if node._key() in ("method", "policy") else set())
+        ours = {"_target_", "_partial_"} | ({"name", "show"} if node._key() in ("method", "policy") else set())
         arguments = set(node) - ours
         parameters = inspect.signature(target).parameters
         assert arguments <= parameters.keys(), node["_target_"]

@@ -9,7 +9,8 @@ from data_gen.ledger import LEDGER, draw
 from data_gen.solution import solution
 from data_gen.stories import STORIES
 from eval.head_hits import HeadHits
-from eval.reporting.steps import display_name, looking_heads, steps_table
+from eval.reporting.names import title_of
+from eval.reporting.steps import looking_heads, readable, steps_table
 from eval.steps import Found, run_policy
 from tests.byte_tokens import byte_tokenizer
 from tests.zoomr.tiny import make_model
@@ -72,13 +73,21 @@ def test_the_full_cache_has_no_hits_to_count_and_the_table_says_nothing_of_them(
     assert len(row["look_ups"]) == 2
     # the last token is predicted and never fed
     assert row["active_tokens_peak"] == [seen - 1 for seen in row["seen_tokens"]]
-    (line,) = steps_table([{"id": "full"} | row])
+    (line,) = readable(steps_table([{"id": "full"} | row]))
     assert line["paragraph zoomed into"] == "" and line["votes on it"] == ""
 
 
+def test_a_share_of_nought_is_shown_and_what_a_method_has_not_is_not():
+    row = {"id": "zoomr", "look_ups": [0.0, 0.0], "hits": [], "others": [1.0, 0.5], "vote_share": None}
+    row |= {"vote_chance": None, "active_tokens_peak": [5, 6], "seen_tokens": [9, 9]}
+    (line,) = readable(steps_table([row]))
+    assert str(line["look-ups right"]) == "0.0 [0.0, 0.0]"
+    assert line["paragraph zoomed into"] == line["votes on it"] == ""
+
+
 def test_methods_of_ones_own_keep_their_names():
-    assert display_name("zoomr c=3") == "ZoomR, c=3"
-    assert display_name("mine k=1") == "mine, k=1"
+    assert title_of("zoomr c=3") == "ZoomR, c=3"
+    assert title_of("mine k=1") == "mine k=1"
 
 
 def test_heads_that_find_it_in_half_of_the_look_ups_are_named():

@@ -4,55 +4,45 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from eval.reporting.cells import ScoredCell
-from eval.reporting.table1 import NAMES, points, title
+from eval.reporting.cells import ScoredCell, groups
+from eval.reporting.names import benchmark_title, look
+from eval.reporting.sections import Answer, Heading, Part, Section, Text, cell_link, not_run
 from eval.statistics import Difference, paired_difference
 
-Pick = Callable[[ScoredCell], bool]
+TITLE = "Do the paper's orderings show here?"
 VERDICTS = {"yes": "Yes", "no": "No, the other way round", "undecided": "Cannot be told here"}
-
-
-@dataclass(frozen=True)
-class Finding:
-    """A question with its answer.
-
-    Attributes
-    ----------
-    question, sentence : str
-        In words; the sentence begins with its verdict and a colon.
-    answer : str
-        yes, no, undecided, or not run.
-    cells : tuple of ScoredCell
-        The cells that the numbers come from.
-    """
-
-    question: str
-    answer: str
-    sentence: str
-    cells: tuple[ScoredCell, ...] = ()
+Pick = Callable[[ScoredCell], bool]
+Answers = dict[tuple[str, str], list[Answer]]
 
 
 class Question(Protocol):
     """What the cells of one benchmark and model can be asked."""
 
-    def ask(self, cells: Sequence[ScoredCell]) -> Finding:
-        """Answer from the cells; ``not run`` where one is missing."""
+    def ask(self, cells: Sequence[ScoredCell]) -> Answer:
+        """Answer from the cells; without links where one is missing."""
 
 
 def plain(method: str) -> Pick:
     """The method as published: a baseline without the prompt kept."""
-    return lambda cell: cell.method == method and not cell.policy.get("keep_prompt")
+    return lambda cell: cell.method == method and not cell.keeps_prompt
 
 
 def with_prompt(method: str) -> Pick:
     """The baseline with the whole prompt kept."""
-    return lambda cell: cell.method == method and bool(cell.policy.get("keep_prompt"))
+    return lambda cell: cell.method == method and cell.keeps_prompt
 
 
 def picked(cells: Sequence[ScoredCell], *picks: Pick) -> list[ScoredCell]:
     """The first cell that each of the picks accepts; empty when one accepts none."""
     found = [next((cell for cell in cells if pick(cell)), None) for pick in picks]
     return [cell for cell in found if cell is not None] if None not in found else []
+
+
+def verdict(difference: Difference) -> str:
+    """Yes or no where the interval leaves out zero and p < 0.05, otherwise undecided."""
+    if difference.p >= 0.05 or difference.low <= 0 <= difference.high:
+        return "undecided"
+    return "yes" if difference.mean > 0 else "no"
 
 
 @dataclass(frozen=True)
@@ -63,19 +53,19 @@ class Claim:
     first: Pick
     second: Pick
 
-    def ask(self, cells: Sequence[ScoredCell]) -> Finding:
+    def ask(self, cells: Sequence[ScoredCell]) -> Answer:
         """Compare the two, paired over problems."""
         found = picked(cells, self.first, self.second)
         if not found:
-            return Finding(self.question, "not run", "Not run.")
+            return Answer(self.question, "Not run.", "not-run")
         first, second = found
         difference = paired_difference(first.accuracy, second.accuracy)
-        peaks = [f"{cell.summary['meters']['active_tokens_peak']:.0f}" for cell in found]
+        peaks = [f"{cell.meters['active_tokens_peak']:.0f}" for cell in found]
         sentence = (
-            f"{VERDICTS[answer(difference)]}: {title(first)} minus {title(second)} is {points(difference)}, on "
+            f"{VERDICTS[verdict(difference)]}: {first.title} minus {second.title} is {difference}, on "
             f"{difference.n} problems; active tokens at the peak {peaks[0]} and {peaks[1]}."
         )
-        return Finding(self.question, answer(difference), sentence, (first, second))
+        return Answer(self.question, sentence, verdict(difference), [cell_link(cell) for cell in found])
 
 
 @dataclass(frozen=True)
@@ -84,22 +74,23 @@ class Protection:
 
     method: str
 
-    def ask(self, cells: Sequence[ScoredCell]) -> Finding:
+    def ask(self, cells: Sequence[ScoredCell]) -> Answer:
         """Compare ZoomR's lead over the method as published with its lead once both keep the prompt."""
-        question = f"Does keeping the prompt explain ZoomR's lead over {NAMES[self.method]}?"
+        question = f"Does keeping the prompt explain ZoomR's lead over {look(self.method).title}?"
         found = picked(cells, plain("zoomr"), plain(self.method), with_prompt(self.method))
         if not found:
-            return Finding(question, "not run", "Not run.")
+            return Answer(question, "Not run.", "not-run")
+        links = [cell_link(cell) for cell in found]
         zoomed, published, protected = found
         before = paired_difference(zoomed.accuracy, published.accuracy)
         after = paired_difference(zoomed.accuracy, protected.accuracy)
-        leads = f"{points(before)}, as published and {points(after)}, once both keep it, on {before.n} problems."
-        if answer(before) != "yes":
-            return Finding(question, "undecided", f"No lead to explain: it is {leads}", tuple(found))
+        leads = f"{before}, as published and {after}, once both keep it, on {before.n} problems."
+        if verdict(before) != "yes":
+            return Answer(question, f"No lead to explain: it is {leads}", "undecided", links)
         share = f"keeping the prompt takes {100 * (1 - after.mean / before.mean):.0f}% of the lead, which is {leads}"
-        if answer(after) == "yes":
-            return Finding(question, "no", f"Not all of it: {share}", tuple(found))
-        return Finding(question, "yes", f"Yes: {share}", tuple(found))
+        if verdict(after) == "yes":
+            return Answer(question, f"Not all of it: {share}", "no", links)
+        return Answer(question, f"Yes: {share}", "yes", links)
 
 
 QUESTIONS: tuple[Question, ...] = (
@@ -121,38 +112,25 @@ QUESTIONS: tuple[Question, ...] = (
 )
 
 
-def unanswered(answers: Sequence[Finding]) -> str:
-    """The questions for which a cell is missing, in one paragraph; empty where there is none."""
-    missing = [one.question for one in answers if not one.cells]
-    return " ".join(["Not run:", *missing]) if missing else ""
-
-
-def groups(cells: list[ScoredCell]) -> dict[tuple[str, str], list[ScoredCell]]:
-    """Cells by benchmark and model; where a model was fine-tuned, only those of the fine-tuned one."""
-    found: dict[tuple[str, str], list[ScoredCell]] = {}
-    for cell in sorted(cells, key=lambda cell: (cell.benchmark, cell.model["name"])):
-        found.setdefault((cell.benchmark, cell.model["name"]), []).append(cell)
-    return {key: [cell for cell in here if cell.model["checkpoint"] == "export"] or here for key, here in found.items()}
-
-
-def findings(cells: list[ScoredCell]) -> dict[tuple[str, str], list[Finding]]:
-    """Answer every question on every benchmark and model.
-
-    Parameters
-    ----------
-    cells : list of ScoredCell
-        Cells with equal generation settings, at most one a method.
-
-    Returns
-    -------
-    dict of (benchmark, model) to list of Finding
-        In the order of QUESTIONS.
-    """
+def answers(cells: Sequence[ScoredCell]) -> Answers:
+    """Answer every question on every benchmark and model, from cells with at most one a method."""
     return {key: [question.ask(here) for question in QUESTIONS] for key, here in groups(cells).items()}
 
 
-def answer(difference: Difference) -> str:
-    """Yes or no where the interval leaves out zero and p < 0.05, otherwise undecided."""
-    if difference.p >= 0.05 or difference.low <= 0 <= difference.high:
-        return "undecided"
-    return "yes" if difference.mean > 0 else "no"
+def section(found: Answers) -> Section:
+    """The questions and their answers; those that cannot be asked in one paragraph a benchmark."""
+    if not found:
+        return not_run("orderings", TITLE, "python -m eval.generate -m sweep=methods")
+    rule = "Yes and no need an interval without zero and p < 0.05; else undecided. Paired over problems."
+    parts: list[Part] = [Text(rule, soft=True)]
+    for (benchmark, model), here in found.items():
+        parts += [Heading(f"{benchmark_title(benchmark)}, {model}"), *(one for one in here if one.links)]
+        if missing := unanswered(here):
+            parts.append(Text(missing, soft=True))
+    return Section("orderings", TITLE, parts)
+
+
+def unanswered(found: Sequence[Answer]) -> str:
+    """The questions for which a cell is missing, in one paragraph; empty where there is none."""
+    missing = [one.question for one in found if not one.links]
+    return " ".join(["Not run:", *missing]) if missing else ""

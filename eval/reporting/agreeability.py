@@ -12,21 +12,18 @@ from pathlib import Path
 from statistics import fmean, pstdev
 from typing import Any
 
-from eval.reporting import html
 from eval.reporting.cells import ScoredCell
-from eval.reporting.figures import house_style, save
-from eval.reporting.origins import link
-from eval.reporting.sections import Section, not_run
-from eval.reporting.table1 import BENCHMARKS, title
-from pipeline import read_rows
+from eval.reporting.figures import BLUE, RED, house_style, save
+from eval.reporting.names import benchmark_title
+from eval.reporting.sections import Figure, Section, Text, not_run, sources
 
-COLOURS = {"correct": "#0072B2", "incorrect": "#D55E00"}
+COLOURS = {"correct": BLUE, "incorrect": RED}
 FEWEST = 5  # samples behind a point
 TITLE = "Fig. 3d, e: agreeability"
 
 
 @dataclass(frozen=True)
-class Point:
+class CurvePoint:
     """Mean and standard deviation of agreeability over samples at one refresh, or at one number of summaries."""
 
     at: int
@@ -35,41 +32,24 @@ class Point:
     samples: int
 
 
-Curves = dict[str, list[Point]]
+Curves = dict[str, list[CurvePoint]]
 
 
 def section(cells: list[ScoredCell], paper: dict[str, Any], results: Path) -> Section:
-    """Agreeability of the first ZoomR cell that has enough refreshes.
-
-    Parameters
-    ----------
-    cells : list of ScoredCell
-        The cells that are compared.
-    paper : dict
-        ``results/paper.yaml``.
-    results : Path
-        Gets the figure.
-
-    Returns
-    -------
-    Section
-        Not run where no sample has more than c summaries.
-    """
+    """Agreeability of the first ZoomR cell that has samples with more than c summaries."""
     for cell in cells:
-        found = consensus_of(cell) if cell.method == "zoomr" else ({}, {})
+        found = curves_of(cell) if cell.method == "zoomr" else ({}, {})
         if any(found[0].values()):
-            drawing, _ = draw_consensus(found, cell.policy["c"], paper["consensus"], results / "agreeability")
+            svg = draw_agreeability(found, cell.policy["c"], paper["consensus"], results / "agreeability")
             statuses = cell.summary["statuses"]
             caption = (
                 "Share of the votes that fell on the consensus set, mean and standard deviation over samples, "
-                f"{BENCHMARKS.get(cell.benchmark, cell.benchmark)}: n = {statuses['correct']} correct, "
+                f"{benchmark_title(cell.benchmark)}: n = {statuses['correct']} correct, "
                 f"{cell.summary['n_samples'] - statuses['correct']} incorrect. Steps with no more than c summaries are "
                 f"left out; a point has at least {FEWEST} samples. Right: at equal numbers of summaries."
             )
-            sentences = consensus_sentences(found, paper["consensus"])
-            text = "".join(html.paragraph(sentence) for sentence in sentences)
-            body = text + html.figure(drawing, caption) + html.sources([link(cell, title(cell))])
-            return Section("fig3d", TITLE, body)
+            sentences = map(Text, agreeability_sentences(found, paper["consensus"]))
+            return Section("fig3d", TITLE, [*sentences, Figure(svg, caption), sources([cell])])
     return not_run("fig3d", TITLE, "python -m eval.generate method=zoomr")
 
 
@@ -106,7 +86,7 @@ def curves(rows: Iterable[dict[str, Any]], c: int) -> tuple[Curves, Curves]:
 def _points(groups: dict[str, dict[int, list[float]]]) -> Curves:
     return {
         kind: [
-            Point(at, fmean(values), pstdev(values), len(values))
+            CurvePoint(at, fmean(values), pstdev(values), len(values))
             for at, values in sorted(found.items())
             if len(values) >= FEWEST
         ]
@@ -114,12 +94,12 @@ def _points(groups: dict[str, dict[int, list[float]]]) -> Curves:
     }
 
 
-def consensus_of(cell: ScoredCell) -> tuple[Curves, Curves]:
+def curves_of(cell: ScoredCell) -> tuple[Curves, Curves]:
     """The curves of a scored cell."""
-    return curves(read_rows(cell.directory / "scores.jsonl"), cell.policy["c"])
+    return curves(cell.scores(), cell.policy["c"])
 
 
-def consensus_sentences(found: tuple[Curves, Curves], paper: dict[str, Any]) -> list[str]:
+def agreeability_sentences(found: tuple[Curves, Curves], paper: dict[str, Any]) -> list[str]:
     """Compare early agreeability and its spread with the paper's statements."""
     early = paper["early_steps"]
     parts = [
@@ -148,7 +128,7 @@ def early_gap(kinds: Curves, early: int) -> tuple[float, int] | None:
     return fmean(places["correct"][at] - places["incorrect"][at] for at in shared), len(shared)
 
 
-def draw_consensus(found: tuple[Curves, Curves], c: int, paper: dict[str, Any], stem: Path) -> list[Path]:
+def draw_agreeability(found: tuple[Curves, Curves], c: int, paper: dict[str, Any], stem: Path) -> Path:
     """Draw mean and standard deviation, by refresh and by number of summaries.
 
     Dotted at the left: the refresh at which the paper's curves cross; at the right: agreeability if votes were spread
@@ -156,18 +136,18 @@ def draw_consensus(found: tuple[Curves, Curves], c: int, paper: dict[str, Any], 
     """
     plt = house_style()
     figure, axes = plt.subplots(2, 2, figsize=(6.4, 4.0), sharex="col", sharey="row")
-    measures: tuple[tuple[str, Callable[[Point], float]], ...] = (
+    values: tuple[tuple[str, Callable[[CurvePoint], float]], ...] = (
         ("agreeability (%)", lambda point: 100 * point.mean),
         ("standard deviation (points)", lambda point: 100 * point.spread),
     )
     for column, kinds in enumerate(found):
-        for line, (label, measure) in enumerate(measures):
+        for line, (label, value) in enumerate(values):
             for kind, points in kinds.items():
                 places = [point.at for point in points]
                 style: Any = {"color": COLOURS[kind], "linestyle": "-" if kind == "correct" else "--", "label": kind}
-                axes[line][column].plot(places, [measure(point) for point in points], linewidth=1.2, **style)
+                axes[line][column].plot(places, [value(point) for point in points], linewidth=1.2, **style)
             axes[line][0].set_ylabel(label)
-    draw_references(axes, found, c, paper["early_steps"])
+    draw_guides(axes, found, c, paper["early_steps"])
     for axis in axes[:, 0]:
         axis.set_ylim(bottom=0)
     axes[1][0].set_xlabel("refresh (from the first with more than c summaries)")
@@ -177,7 +157,7 @@ def draw_consensus(found: tuple[Curves, Curves], c: int, paper: dict[str, Any], 
     return save(figure, stem)
 
 
-def draw_references(axes: Any, found: tuple[Curves, Curves], c: int, crossing: int) -> None:
+def draw_guides(axes: Any, found: tuple[Curves, Curves], c: int, crossing: int) -> None:
     """Draw where the paper's curves cross, and what evenly spread votes would give."""
     style: Any = {"color": "#808080", "linewidth": 1}
     for axis in axes[:, 0]:
