@@ -5,10 +5,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from data_gen.records import Skip
-from data_gen.traces import Trace
+from data_gen.control import control_texts
+from data_gen.conversations import Conversation
+from data_gen.records import THOUGHT_DELIMITERS, Skip
 from zoomr.prompts import render_row
-from zoomr.segments import BEGIN_SUMMARY, END_SUMMARY, delimiter_ids
+from zoomr.summaries.segments import BEGIN_SUMMARY, END_SUMMARY, delimiter_ids
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -17,19 +18,12 @@ IGNORED = -100
 SUMMARY = re.compile(f"{re.escape(BEGIN_SUMMARY)} (.*?){re.escape(END_SUMMARY)}", re.S)
 
 
-def insert_summaries(trace: Trace, summaries: Mapping[int, str]) -> str:
+def insert_summaries(trace: Conversation, summaries: Mapping[int, str]) -> str:
     """Return the assistant turn with each summary between the delimiters right after its paragraph.
 
     A space opens the summary, so that its first word is tokenised as in running text. Paragraphs without a summary stay
     as they are.
-
-    Raises
-    ------
-    Skip
-        If the source's text holds a delimiter already.
     """
-    if BEGIN_SUMMARY in trace.assistant or END_SUMMARY in trace.assistant:
-        raise Skip("delimiter in the source")
     thought = ""
     for index, (paragraph, separator) in enumerate(zip(trace.paragraphs, trace.separators, strict=True)):
         inserted = f"{BEGIN_SUMMARY} {summaries[index]}{END_SUMMARY}" if index in summaries else ""
@@ -48,6 +42,8 @@ class TrainingRow:
 
     Attributes
     ----------
+    text : str
+        The assistant turn with its summaries, uncut.
     input_ids : list of int
         Prompt, assistant turn, end of turn.
     labels : list of int
@@ -56,16 +52,16 @@ class TrainingRow:
         Whether the row ends at a summary because it was too long.
     """
 
+    text: str
     input_ids: list[int]
     labels: list[int]
     was_cut: bool
 
 
-@dataclass(frozen=True)
 class RowBuilder:
-    """Renders assembled turns for a tokenizer.
+    """Makes rows for a tokenizer.
 
-    Attributes
+    Parameters
     ----------
     tokenizer : PreTrainedTokenizerBase
         With the two delimiters as single tokens.
@@ -73,37 +69,63 @@ class RowBuilder:
         Longest row in tokens.
     over_length : str
         "drop" leaves longer rows out, "cut" ends them at the last complete summary that fits.
+    missing : str
+        "drop" leaves out what has a paragraph without summary, "leave" what has no summary at all.
     """
 
-    tokenizer: "PreTrainedTokenizerBase"
-    max_length: int
-    over_length: Literal["drop", "cut"]
+    def __init__(
+        self,
+        tokenizer: "PreTrainedTokenizerBase",
+        max_length: int,
+        over_length: Literal["drop", "cut"],
+        missing: Literal["drop", "leave"] = "drop",
+    ) -> None:
+        self.tokenizer = tokenizer
+        self.max_length = max_length
+        self.over_length = over_length
+        self.missing = missing
+        self._control = control_texts(tokenizer)
 
-    def __call__(self, trace: Trace, assistant: str) -> TrainingRow:
-        """Render one row.
+    def __call__(self, trace: Conversation, summaries: Mapping[int, str]) -> TrainingRow:
+        """Make one row.
 
         Raises
         ------
         Skip
-            If the row is too long, or the source's text holds a control token of the chat template.
+            If a summary is missing, a text holds what the model takes for control, or the row is too long.
         """
-        ids, n_prompt = render_row(self.tokenizer, trace.system or "", trace.user, assistant)
-        tokenizer = self.tokenizer
-        control = {tokenizer.bos_token_id, tokenizer.eos_token_id, tokenizer.pad_token_id, ids[-1]} - {None}
-        if control & set(ids[n_prompt:-1]):
-            raise Skip("control token in the source")
+        if not summaries or (len(summaries) < len(trace.paragraphs) and self.missing == "drop"):
+            raise Skip("summary missing", f"{len(summaries)} of {len(trace.paragraphs)} paragraphs have one")
+        self._refuse_control(trace, summaries)
+        text = insert_summaries(trace, summaries)
+        if strip_summaries(text) != trace.assistant:
+            raise Skip("text changed by the summaries")
+        ids, n_prompt = render_row(self.tokenizer, trace.system or "", trace.user, text)
         was_cut = len(ids) > self.max_length
         if was_cut:
             ids = self._cut(ids, n_prompt)
-        labels = [IGNORED] * n_prompt + ids[n_prompt:]
-        return TrainingRow(ids, labels, was_cut)
+        return TrainingRow(text, ids, [IGNORED] * n_prompt + ids[n_prompt:], was_cut)
+
+    def _refuse_control(self, trace: Conversation, summaries: Mapping[int, str]) -> None:
+        before, after = trace.before.rstrip(), trace.after
+        for begin, end in THOUGHT_DELIMITERS:  # which a model may have as tokens
+            before, after = before.removesuffix(begin), after.removeprefix(end)
+        parts = {
+            "system prompt": trace.system or "",
+            "question": trace.user,
+            "answer": "\n".join([before, *trace.paragraphs, after]),
+            "summaries": "\n".join(summaries.values()),
+        }
+        for name, text in parts.items():
+            if found := self._control.search(text):
+                raise Skip(f"control token in the {name}", found.group())
 
     def _cut(self, ids: list[int], n_prompt: int) -> list[int]:
         if self.over_length == "drop":
-            raise Skip("too long")
+            raise Skip("too long", f"{len(ids)} tokens")
         _, end = delimiter_ids(self.tokenizer)
         fitting = [position for position in range(n_prompt, self.max_length) if ids[position] == end]
         if not fitting:
-            raise Skip("too long before the first summary")
+            raise Skip("too long before the first summary", f"{len(ids)} tokens")
         # No end of turn follows, since the reasoning does not end here.
         return ids[: fitting[-1] + 1]

@@ -4,21 +4,18 @@
 """
 
 import itertools
-from collections.abc import Iterator
 from pathlib import Path
 
 from omegaconf import DictConfig, OmegaConf
 
 from data_gen.configuration import is_whole, plain
-from data_gen.jsonl import read_rows
-from data_gen.traces import Trace
-from pipeline import Run, read_manifest, resolve_run, write_atomic
+from data_gen.conversations import SPLITS, Conversation
+from pipeline import Run, iterate_rows, progress, read_manifest, resolve_run, write_atomic, write_json, write_rows
 from pipeline.cli import CONFIGS, stage
+from pipeline.files import writing
 from pipeline.objects import model_path
 from pipeline.run import content_digest
 from zoomr.errors import UserError
-
-SPLITS = ("train", "validation")
 
 
 @stage("data_gen")
@@ -61,8 +58,8 @@ def build(cfg: DictConfig) -> None:
         return run.say_done()
 
     from data_gen.assemble import RowBuilder
-    from data_gen.assembly_line import AssemblyLine
     from data_gen.card import card
+    from data_gen.dataset import write_splits
     from data_gen.decontamination import Decontamination
     from data_gen.split import Split
     from data_gen.validation import Validation
@@ -73,28 +70,33 @@ def build(cfg: DictConfig) -> None:
     for name in benchmarks:
         decontamination.know(name, benchmark_problems(name, files.get(name), cfg.seed))
     validation = Validation(tokenizer, decontamination, read_manifest(summarised)["counts"], setup.samples)
-    line = AssemblyLine(
-        RowBuilder(tokenizer, setup.max_length, setup.over_length),
-        decontamination,
-        Split(setup.validation_share),
-        validation,
-        leave_missing=setup.missing == "leave",
-    )
-
-    def traces() -> Iterator[Trace]:
-        rows = itertools.islice(read_rows(prepared / "traces.jsonl"), cfg.limit)
-        return (Trace(**row) for row in rows)
-
+    traces = (Conversation(**row) for row in itertools.islice(iterate_rows(prepared / "traces.jsonl"), cfg.limit))
     total = read_manifest(prepared)["counts"]["traces"]
-    counts = line.run(traces(), min(total, cfg.limit or total), summarised / "summaries.jsonl", run.dir, SPLITS)
-    if counts["rows"]["train"] == 0:
-        reasons = ", ".join(f"{number} {reason}" for reason, number in validation.dropped.most_common())
+    with writing(run.dir):
+        write_splits(
+            progress(traces, total=min(total, cfg.limit or total), unit="trace", description="build"),
+            summarised / "summaries.jsonl",
+            run.dir,
+            RowBuilder(tokenizer, setup.max_length, setup.over_length, setup.missing),
+            Split(setup.validation_share),
+            validation,
+        )
+    for warning in validation.warnings:
+        print(f"warning: {warning}")
+    if not validation.kept["train"]:
+        reasons = ", ".join(f"{number} {reason}" for reason, number in validation.reasons)
         raise UserError(f"build.traces={setup.traces}: no row is left to train on ({reasons or 'no traces'}).")
-    write_atomic(run.dir / "validation.json", validation.to_json())
+    counts = {
+        "rows": {split: validation.kept[split] for split in SPLITS},
+        "dropped": dict(validation.reasons),
+        "cut": validation.cut,
+    }
+    write_rows(run.dir / "dropped.jsonl", validation.dropped)
+    write_json(run.dir / "validation.json", validation.summary())
     write_atomic(run.dir / "validation.html", validation.to_html(cfg.dataset.name))
     write_atomic(run.dir / "README.md", card(cfg, run.manifest, counts, read_manifest(summarised)["settings"]["model"]))
     texts = [f"{split}.jsonl" for split in SPLITS]
-    run.finish(counts, [*SPLITS, *texts, "validation.json", "validation.html", "README.md"])
+    run.finish(counts, [*SPLITS, *texts, "dropped.jsonl", "validation.json", "validation.html", "README.md"])
     return None
 
 

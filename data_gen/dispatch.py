@@ -7,12 +7,14 @@ from typing import Any
 
 from tqdm import tqdm
 
-from data_gen.store import ReplyStore
-from data_gen.teacher.client import Client, Outcome
+from data_gen.teacher.client import TOKENS, Client, Outcome
+from data_gen.teacher.faults import proxy_hint
 from data_gen.teacher.prompt import Request
+from pipeline import AppendLog
 from zoomr.errors import UserError
 
 WRITE_SECONDS = 0.2
+LONGEST_KEPT = 2_000  # characters of an unusable answer
 
 
 class Dispatch:
@@ -22,26 +24,23 @@ class Dispatch:
     ----------
     client : Client
         The teacher's client, made in the same event loop.
-    store : ReplyStore
+    log : AppendLog
         Where accepted replies go.
     bar : tqdm
         The live line.
-    total : int
-        Paragraphs of the whole stage, for the estimate of the cost.
     """
 
-    def __init__(self, client: Client, store: ReplyStore, bar: tqdm, total: int) -> None:
+    def __init__(self, client: Client, log: AppendLog, bar: tqdm) -> None:
         self.client = client
-        self.store = store
+        self.log = log
         self.bar = bar
-        self.total = total
         self.failures: dict[str, dict[str, Any]] = {}
         self._unwritten: list[dict[str, Any]] = []
         self._failed_in_a_row = 0
         self._started = time.monotonic()
 
     async def run(self, requests: Iterator[Request]) -> None:
-        """Ask for every request; return when all have a reply in the store or an entry in `failures`.
+        """Ask for every request; return when all have a reply in the log or an entry in `failures`.
 
         Raises
         ------
@@ -75,9 +74,11 @@ class Dispatch:
         if outcome.reply is None:
             self._failed_in_a_row += 1
         if self._failed_in_a_row >= max(20, 2 * self.client.teacher.concurrency):
+            url = self.client.base_url
             raise UserError(
-                f"teacher.base_url={self.client.base_url}: the last {self._failed_in_a_row} paragraphs got no answer "
-                f"({outcome.reason}); what was answered is kept, run the same command to go on."
+                f"teacher.base_url={url}: the last {self._failed_in_a_row} paragraphs got no answer "
+                f"({outcome.faults[-1].reason}); what was answered is kept, run the same command to go on."
+                + proxy_hint(url)
             )
 
     async def _write_as_they_come(self) -> None:
@@ -87,40 +88,41 @@ class Dispatch:
             self.bar.set_postfix_str(self.status(), refresh=False)
 
     def _write(self) -> None:
+        # One write and one wait for many rows is what makes thousands a second possible.
         if self._unwritten:
-            rows, self._unwritten = self._unwritten, []
-            self.store.extend(rows)
+            self.log.extend(self._unwritten)
+            self._unwritten = []
 
     def status(self) -> str:
         """Tokens a second, requests in flight, retries, failures, cost so far and estimated."""
         traffic = self.client.traffic
-        tokens = traffic.prompt_tokens + traffic.completion_tokens
+        tokens = [traffic.spent[key] for key in TOKENS]
         seconds = max(time.monotonic() - self._started, 1e-9)
         text = (
-            f"{traffic.sent / seconds:.0f} req/s, {tokens / seconds:.0f} tok/s, {traffic.in_flight} in flight, "
-            f"{traffic.retries} retries, {len(self.failures)} failed"
+            f"{traffic.spent['requests'] / seconds:.0f} req/s, {sum(tokens) / seconds:.0f} tok/s, "
+            f"{traffic.in_flight} in flight, {traffic.retries} retries, {len(self.failures)} failed"
         )
-        cost = self.client.teacher.cost(traffic.prompt_tokens, traffic.completion_tokens)
+        cost = self.client.teacher.cost(*tokens)
         done = self.bar.n - self.bar.initial
         if cost is not None and done:
-            text += f", ${cost:.2f} of about ${cost / done * (self.total - self.bar.initial):.2f}"
+            text += f", ${cost:.2f} of about ${cost / done * (self.bar.total - self.bar.initial):.2f}"
         return text
 
 
 def reply_row(request: Request, outcome: Outcome) -> dict[str, Any]:
-    """Return the stored row of an accepted reply."""
+    """Return the stored row of an accepted reply: what was answered, from which the summary is read when it is due."""
     reply = outcome.reply
     assert reply is not None
     return {
         "id": request.id,
         "trace": request.trace,
         "paragraph": request.paragraph,
-        "summary": outcome.summary,
         "raw": reply.content,
         "finish_reason": reply.finish_reason,
+        "budget": outcome.budget,
         "usage": reply.usage,
         "model": reply.model,
-        "tries": outcome.tries,
+        "tries": [fault.reason for fault in outcome.faults],
         "spent": outcome.spent,
         "seconds": outcome.seconds,
     }
@@ -128,14 +130,15 @@ def reply_row(request: Request, outcome: Outcome) -> dict[str, Any]:
 
 def failure_row(request: Request, outcome: Outcome) -> dict[str, Any]:
     """Return the row of a paragraph that has no summary."""
+    *tries, last = outcome.faults
     return {
         "id": request.id,
         "trace": request.trace,
         "paragraph": request.paragraph,
-        "reason": outcome.reason,
-        "status": outcome.status,
-        "tries": outcome.tries,
+        "reason": last.reason,
+        "status": next((fault.status for fault in reversed(outcome.faults) if fault.status), None),
+        "tries": [fault.reason for fault in tries],
         "spent": outcome.spent,
-        "raw": outcome.reply.content if outcome.reply else None,
+        "raw": outcome.reply.content[:LONGEST_KEPT] if outcome.reply and outcome.reply.content else None,
         "finish_reason": outcome.reply.finish_reason if outcome.reply else None,
     }

@@ -4,10 +4,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from data_gen.lengths import approximate_tokens
+from data_gen.teacher.answer import ANSWER_TOKENS
 from data_gen.teacher.prompt import Request
 from data_gen.teacher.settings import Teacher
-
-ANSWER_TOKENS = 16  # a phrase of 10-12 tokens and its JSON
 
 
 @dataclass(frozen=True)

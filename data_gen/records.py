@@ -1,38 +1,43 @@
-"""Public row schemas -> one conversation -> a trace: the assistant turn cut at the thought's delimiters."""
+"""Public row schemas -> the turns of a question and its answer, which is cut at the thought's delimiters."""
 
-import hashlib
 import re
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from zoomr.errors import UserError
 
 THOUGHT_DELIMITERS = (("<|begin_of_thought|>", "<|end_of_thought|>"), ("<think>", "</think>"))
 ROLES = {"system": "system", "user": "user", "human": "user", "assistant": "assistant", "gpt": "assistant"}
+HALF_CHARACTER = re.compile("[\ud800-\udfff]")  # half of a surrogate pair: valid JSON may hold it, UTF-8 cannot
 
 
 class Skip(Exception):
-    """A row that cannot become a trace; the text is the reason under which it is counted."""
-
-
-@dataclass(frozen=True)
-class Conversation:
-    """One question and the answer to it.
+    """A row that cannot become a training row.
 
     Attributes
     ----------
-    system : str or None
-        The system prompt, None where the row has none.
-    user, assistant : str
-        The two turns.
+    reason, detail : str
+        What it is counted under, and what is said of this row beside it.
     """
+
+    def __init__(self, reason: str, detail: str = "") -> None:
+        super().__init__(reason)
+        self.reason, self.detail = reason, detail
+
+    def row(self, row_id: str) -> dict[str, str]:
+        """Return the row of a file that names what was left out."""
+        return {"id": row_id, "reason": self.reason, "detail": self.detail}
+
+
+class Turns(NamedTuple):
+    """One question and the answer to it; `system` is None where the row has no system prompt."""
 
     system: str | None
     user: str
     assistant: str
 
 
-def read_conversation(row: dict[str, Any], number: int) -> Conversation:
+def read_turns(row: Mapping[str, Any], number: int) -> Turns:
     """Read a row in either public schema: `system` + `conversations` (from, value), or `messages` (role, content).
 
     Raises
@@ -40,7 +45,7 @@ def read_conversation(row: dict[str, Any], number: int) -> Conversation:
     UserError
         If the row has neither shape; names the row and the missing field.
     Skip
-        If a turn is missing or there is more than one question.
+        If a turn is missing or is no text, or there is more than one question.
     """
     if "conversations" in row:
         turns = _turns(row["conversations"], "conversations", "from", "value", number)
@@ -49,7 +54,7 @@ def read_conversation(row: dict[str, Any], number: int) -> Conversation:
     else:
         raise UserError(
             f"dataset.path: row {number} has neither the field `conversations` nor `messages`; "
-            f"its fields are {', '.join(sorted(row)) or 'none'}."
+            f"its fields are {', '.join(map(str, sorted(row))) or 'none'}."
         )
     texts: dict[str, list[str]] = {"system": [], "user": [], "assistant": []}
     for role, text in turns:
@@ -59,26 +64,51 @@ def read_conversation(row: dict[str, Any], number: int) -> Conversation:
             raise Skip(f"no {role} turn")
     if len(texts["user"]) > 1 or len(texts["assistant"]) > 1:
         raise Skip("more than one question")
-    system = row.get("system") or (texts["system"][0] if texts["system"] else None)
-    return Conversation(system, texts["user"][0], texts["assistant"][0])
+    system = joined_text(row.get("system")) or (texts["system"][0] if texts["system"] else None)
+    found = Turns(system, texts["user"][0], texts["assistant"][0])
+    if any(HALF_CHARACTER.search(text) for text in found if text):
+        raise Skip("half of a surrogate pair")
+    return found
 
 
 def _turns(turns: Any, field: str, role_key: str, text_key: str, number: int) -> list[tuple[str, str]]:
     if turns is None:
         raise Skip("no user turn")
+    if not isinstance(turns, list) or not all(isinstance(turn, dict) for turn in turns):
+        raise Skip("turns that are no list of objects")
     found = []
     for turn in turns:
         for key in (role_key, text_key):
             if key not in turn:
                 raise UserError(f"dataset.path: row {number} has a turn in `{field}` without the field `{key}`.")
-        role = ROLES.get(turn[role_key])
+        role = ROLES.get(str(turn[role_key]))
         if role is None:
             raise UserError(
                 f"dataset.path: row {number} has the unknown role {turn[role_key]!r} in `{field}.{role_key}`; "
                 f"known are {', '.join(ROLES)}."
             )
-        found.append((role, turn[text_key] or ""))
+        found.append((role, joined_text(turn[text_key])))
     return found
+
+
+def joined_text(content: Any) -> str:
+    """Return a message's text: its parts joined where it is a list of them, empty for None.
+
+    Raises
+    ------
+    Skip
+        If there is something else than text in it.
+    """
+    if content is None:
+        return ""
+    texts = []
+    for part in content if isinstance(content, list) else [content]:
+        match part:
+            case str(text) | {"type": "text" | "input_text" | "output_text", "text": str(text)}:
+                texts.append(text)
+            case _:
+                raise Skip("content that is not text")
+    return "".join(texts)
 
 
 def cut_at_thought(assistant: str) -> tuple[str, str, str]:
@@ -107,22 +137,3 @@ def cut_at_thought(assistant: str) -> tuple[str, str, str]:
             stop -= len(thought) - len(thought.rstrip())
             return assistant[:start], assistant[start:stop], assistant[stop:]
     raise Skip("thought not opened")
-
-
-def boxed_answer(text: str) -> str | None:
-    r"""Return the content of the last complete \boxed{}, braces matched, or None."""
-    for opening in reversed(list(re.finditer(r"\\boxed\s*\{", text))):
-        depth = 1
-        for position in range(opening.end(), len(text)):
-            depth += {"{": 1, "}": -1}.get(text[position], 0) if text[position - 1] != "\\" else 0
-            if depth == 0:
-                return text[opening.end() : position].strip()
-    return None
-
-
-def trace_id(row: dict[str, Any], conversation: Conversation) -> str:
-    """Return the row's own id, else a digest of its texts, so that ids do not depend on the order of the rows."""
-    if row.get("id") is not None:
-        return str(row["id"])
-    texts = "\0".join((conversation.system or "", conversation.user, conversation.assistant))
-    return hashlib.sha256(texts.encode()).hexdigest()[:16]

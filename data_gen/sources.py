@@ -1,4 +1,4 @@
-"""Where raw rows come from: the Hugging Face hub, a local file, or the project's own small world."""
+"""Where raw rows come from: the Hugging Face hub, a local file, or one of the project's own worlds."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -6,7 +6,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from data_gen.jsonl import read_rows
+from data_gen.world import Value
+from data_gen.worlds import check_value, world_of
+from pipeline import iterate_rows
 from zoomr.errors import UserError
 
 Row = dict[str, Any]
@@ -45,7 +47,7 @@ class Published:
     Attributes
     ----------
     path : str or None
-        Hub id, or a JSON Lines or Parquet file; None is refused.
+        Hub id, or a file: JSON Lines, a JSON array or Parquet; None is refused.
     revision : str or None
         Commit, tag or branch on the hub; a local file has none.
     split : str
@@ -93,11 +95,8 @@ class Published:
             yield from self._parquet_rows(self.file)
         elif self.file.suffix in FILE_TYPES:
             with open(self.file, "rb") as file:
-                self.count = sum(1 for line in file)
-            try:
-                yield from read_rows(self.file)
-            except ValueError as error:
-                raise UserError(f"dataset.path={self.path} is not JSON Lines: {error}.") from error
+                self.count = sum(line.startswith(b"{") for line in file) or None
+            yield from iterate_rows(self.file, "dataset.path")
         else:
             raise UserError(f"dataset.path={self.path} must end in one of {', '.join(FILE_TYPES)}.")
 
@@ -119,9 +118,13 @@ class Published:
         yield from dataset
 
     def _parquet_rows(self, path: Path) -> Iterator[Row]:
+        import pyarrow.lib
         import pyarrow.parquet
 
-        table = pyarrow.parquet.ParquetFile(path)
+        try:
+            table = pyarrow.parquet.ParquetFile(path)
+        except pyarrow.lib.ArrowException as error:
+            raise UserError(f"dataset.path={path} is not a Parquet file.") from error
         self.count = table.metadata.num_rows
         for batch in table.iter_batches(batch_size=256):
             yield from batch.to_pylist()
@@ -134,30 +137,40 @@ def commit_of(files: Iterable[str]) -> str | None:
 
 
 @dataclass(frozen=True)
-class Ledger:
-    """Rows of the small symbolic world, drawn anew at every call and always the same.
+class Drawn:
+    """Rows of one of the project's own worlds, drawn anew at every call and always the same.
 
     Attributes
     ----------
+    world : str
+        Name of the world.
     train, validation : int
         Numbers of problems.
     lengths : list of int
-        Numbers of entries, used in turn.
+        Numbers of entries or people, used in turn.
+    value : str
+        Where in its paragraph a value stands: "last" or "anywhere".
     seed : int
         Seed of the world.
     """
 
+    world: str
     train: int
     validation: int
     lengths: tuple[int, ...]
+    value: Value = "last"
     seed: int = 0
     file: None = None
     commit: None = None
 
+    def __post_init__(self) -> None:
+        world_of(self.world, "dataset.source.world")
+        check_value(self.value, "dataset.source.value")
+
     @property
     def inputs(self) -> dict[str, Path]:
         """The world itself: other rules make other rows."""
-        return {"world": Path(__file__).parent / "ledger" / "world.py"}
+        return {f"world/{file.name}": file for file in world_of(self.world, "dataset.source.world").files}
 
     @property
     def count(self) -> int:
@@ -166,8 +179,7 @@ class Ledger:
 
     def rows(self) -> Iterator[Row]:
         """Iterate over the rows of both splits."""
-        from data_gen import ledger
-
+        world = world_of(self.world, "dataset.source.world")
         for split, count in (("train", self.train), ("validation", self.validation)):
-            for row in ledger.rows(split, count, list(self.lengths), self.seed):
+            for row in world.rows(split, count, list(self.lengths), self.seed, self.value):
                 yield {**row, "split": split}

@@ -2,9 +2,9 @@
 
 import hashlib
 
+from data_gen.conversations import Conversation
 from data_gen.decontamination import normalise, problem_text
 from data_gen.records import Skip
-from data_gen.traces import Trace
 
 
 class Split:
@@ -20,7 +20,7 @@ class Split:
         self.validation_share = validation_share
         self._seen: dict[bytes, str] = {}
 
-    def __call__(self, trace: Trace) -> str:
+    def __call__(self, trace: Conversation) -> str:
         """Return "train" or "validation".
 
         Raises

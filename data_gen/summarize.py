@@ -6,23 +6,29 @@
 import asyncio
 import itertools
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 from omegaconf import DictConfig
 
+from data_gen import control, lengths
+from data_gen.by_trace import ByTrace
 from data_gen.configuration import is_whole, make, plain
-from data_gen.jsonl import read_rows, write_rows
-from data_gen.teacher.prompt import Prompt, Request, requests, teacher_identity
+from data_gen.conversations import Conversation
+from data_gen.teacher import answer
+from data_gen.teacher.prompt import Prompt, Request, teacher_identity
 from data_gen.teacher.settings import Patience, Teacher
-from pipeline import Run, progress, read_manifest, resolve_run
+from pipeline import AppendLog, Run, fingerprint, iterate_rows, progress, read_manifest, resolve_run, sha256, write_rows
 from pipeline.cli import stage
 from pipeline.objects import model_path
 from zoomr.errors import UserError
 
+REPLIES = "replies.jsonl"
 KEPT = ("id", "trace", "paragraph", "summary", "finish_reason", "usage", "model")
+# A paragraph, its index in its trace, the id of its request, and the stored reply with its summary, if there is one.
+Paragraph = tuple[Conversation, int, str, dict[str, Any] | None]
 
 
 @stage("data_gen")
@@ -43,29 +49,46 @@ def summarize(cfg: DictConfig) -> None:
         config=plain(cfg),
         next_command=f"python -m data_gen.build preset={cfg.preset.name}",
     )
-    if is_whole(run) and run.manifest["counts"]["failed_share"] <= setup.failed_share:
-        return run.say_done()
+    if is_whole(run):
+        counts = run.manifest["counts"]
+        if counts["read_by"] == _reader() and counts["failed_share"] <= setup.failed_share:
+            return run.say_done()
 
-    from data_gen.store import ReplyStore
+    def traces() -> Iterator[Conversation]:
+        return (Conversation(**row) for row in itertools.islice(iterate_rows(prepared / "traces.jsonl"), cfg.limit))
 
-    def traces() -> Iterator[dict[str, Any]]:
-        return itertools.islice(read_rows(prepared / "traces.jsonl"), cfg.limit)
+    def paragraphs(stored: ByTrace) -> Iterator[Paragraph]:
+        for trace in traces():
+            # Summaries are read from what was answered, so that what reads them can change and no answer be paid twice.
+            read = (
+                (row, answer.stored_summary(row, teacher.answer, setup.summary_tokens)) for row in stored.of(trace.id)
+            )
+            replies = {row["id"]: {**row, "summary": summary} for row, summary in read if summary is not None}
+            for index, request in enumerate(prompt.ids(trace, identity)):
+                yield trace, index, request, replies.get(request)
 
-    def row_ids() -> Iterator[str]:
-        return (row_id for trace in traces() for row_id in prompt.ids(trace, identity))
-
-    with closing(run), closing(ReplyStore(run.dir / "replies.jsonl")) as store:
-        missing = (request for trace in traces() for request in requests(trace, prompt, identity, store))
+    with closing(run), AppendLog(run.dir / REPLIES) as log, closing(ByTrace(run.dir / REPLIES)) as stored:
+        missing = (
+            Request(request, trace.id, index, prompt.messages(trace, index, teacher.answer))
+            for trace, index, request, reply in paragraphs(stored)
+            if reply is None
+        )
         if setup.dry_run:
             from data_gen.estimate import Estimate
 
             print(Estimate.of(missing, teacher, setup.latency))
             return None
-        total = _paragraphs(prepared, cfg.limit)
         model_path(cfg.model)  # the teacher may be the model itself
-        patience: Patience = make(cfg, "summarize.patience")
-        failures = asyncio.run(_ask(teacher, patience, setup.summary_tokens, run.dir, missing, store, total))
-        counts = _write_outputs(run.dir, store, failures, row_ids)
+        total = read_manifest(prepared)["counts"]["paragraphs"]
+        if cfg.limit is not None:
+            total = sum(len(trace.paragraphs) for trace in traces())
+        with progress(total=total, initial=len(stored), unit="paragraph", description="summarize") as bar:
+            asked = _ask(teacher, make(cfg, "summarize.patience"), setup.summary_tokens, run.dir, missing, log, bar)
+            failures = asyncio.run(asked)
+        with closing(ByTrace(run.dir / REPLIES)) as stored:
+            counts = _write_outputs(run.dir, paragraphs(stored), failures)
+            if unused := len(stored) - counts["summaries"]:
+                print(f"warning: {unused} stored replies belong to no paragraph of the traces, or were asked for anew")
         if counts["failed_share"] > setup.failed_share:
             reasons = ", ".join(f"{number} {reason}" for reason, number in counts["failed"].items())
             raise UserError(
@@ -83,8 +106,8 @@ async def _ask(
     summary_tokens: int,
     directory: Path,
     missing: Iterator[Request],
-    store: Any,
-    total: int,
+    log: AppendLog,
+    bar: Any,
 ) -> dict[str, dict[str, Any]]:
     from data_gen.dispatch import Dispatch
     from data_gen.teacher.client import Client
@@ -92,52 +115,49 @@ async def _ask(
 
     with endpoint(teacher, directory / "server.log") as base_url:
         client = Client(teacher, base_url, patience, summary_tokens)
-        done = len(store.offsets)
         try:
-            with progress(total=total, initial=done, unit="paragraph", description="summarize") as bar:
-                dispatch = Dispatch(client, store, bar, total)
-                await dispatch.run(missing)
-                bar.set_postfix_str(dispatch.status(), refresh=False)
+            dispatch = Dispatch(client, log, bar)
+            await dispatch.run(missing)
+            bar.set_postfix_str(dispatch.status(), refresh=False)
         finally:
             await client.close()
     return dispatch.failures
 
 
 def _write_outputs(
-    directory: Path, store: Any, failures: dict[str, dict[str, Any]], row_ids: Callable[[], Iterator[str]]
+    directory: Path, paragraphs: Iterable[Paragraph], failures: dict[str, dict[str, Any]]
 ) -> dict[str, Any]:
     """Write summaries and failures in the order of the input, so that they do not depend on who answered first."""
     spent: Counter[str] = Counter()
+    failed: list[dict[str, Any]] = []
 
     def kept() -> Iterator[dict[str, Any]]:
-        for row in store.read(row_ids()):
-            spent.update(row["spent"])
-            yield {key: row[key] for key in KEPT}
+        for _, _, request, reply in paragraphs:
+            if reply is not None:
+                spent.update(reply["spent"])
+                yield {key: reply[key] for key in KEPT}
+            elif request in failures:
+                failed.append(failures[request])
 
     summaries = write_rows(directory / "summaries.jsonl", kept())
-    if len(store.offsets) > summaries:
-        print(f"warning: {len(store.offsets) - summaries} stored replies belong to no paragraph of the traces")
-    write_rows(
-        directory / "failures.jsonl",
-        (failures[row_id] for row_id in (row_ids() if failures else ()) if row_id in failures),
-    )
-    reasons = Counter(row["reason"] for row in failures.values())
-    for row in failures.values():
+    write_rows(directory / "failures.jsonl", failed)
+    for row in failed:
         spent.update(row["spent"])
-    paragraphs = summaries + len(failures)
+    count = summaries + len(failed)
     return {
-        "paragraphs": paragraphs,
+        "paragraphs": count,
         "summaries": summaries,
-        "failed": dict(reasons.most_common()),
-        "failed_share": len(failures) / max(paragraphs, 1),
-        "spent": dict(spent),
+        "failed": dict(Counter(row["reason"] for row in failed).most_common()),
+        "failed_share": len(failed) / max(count, 1),
+        # A kill loses the attempts at work and those that failed: they were paid, and nothing tells of them.
+        "spent_at_least": dict(spent),
+        "read_by": _reader(),
     }
 
 
-def _paragraphs(prepared: Path, limit: int | None) -> int:
-    if limit is None:
-        return read_manifest(prepared)["counts"]["paragraphs"]
-    return sum(len(trace["paragraphs"]) for trace in itertools.islice(read_rows(prepared / "traces.jsonl"), limit))
+def _reader() -> str:
+    """Digest of the code that reads a summary from a reply: when it changes, summaries are read anew."""
+    return fingerprint([sha256(str(module.__file__)) for module in (answer, control, lengths)])
 
 
 if __name__ == "__main__":

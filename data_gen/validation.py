@@ -2,18 +2,19 @@
 
 import hashlib
 import heapq
-import html
-import json
 from array import array
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from operator import itemgetter
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from data_gen.assemble import IGNORED, TrainingRow
 from data_gen.decontamination import Decontamination
-from data_gen.page import histogram, page, table
-from data_gen.statistics import describe
-from zoomr.segments import delimiter_ids
+from data_gen.report import describe, histogram
+from pipeline.page import render
+from zoomr.summaries.segments import delimiter_ids
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -47,7 +48,7 @@ class Validation:
         self.samples = samples
         self.begin, self.end = delimiter_ids(tokenizer)
         self.kept: Counter[str] = Counter()
-        self.dropped: Counter[str] = Counter()
+        self.dropped: list[dict[str, str]] = []
         self.warnings: list[str] = []
         self.cut = 0
         self.series = {
@@ -63,9 +64,10 @@ class Validation:
         }
         self._samples: list[tuple[int, str, TrainingRow]] = []
 
-    def drop(self, reason: str) -> None:
-        """Count a trace that is left out."""
-        self.dropped[reason] += 1
+    @property
+    def reasons(self) -> list[tuple[str, int]]:
+        """For how many traces were left out, by reason."""
+        return Counter(row["reason"] for row in self.dropped).most_common()
 
     def keep(self, row_id: str, split: str, row: TrainingRow, summaries: int) -> None:
         """Measure a row; lengths are counted on ids, as the model sees them."""
@@ -92,7 +94,7 @@ class Validation:
         """Everything but the samples."""
         return {
             "rows": dict(self.kept),
-            "dropped": dict(self.dropped.most_common()),
+            "dropped": dict(self.reasons),
             "cut": self.cut,
             "summarised": self.summarised,
             "lengths": {name: describe(values) for name, values in self.series.items() if values},
@@ -107,55 +109,44 @@ class Validation:
             "warnings": self.warnings,
         }
 
-    def to_json(self) -> str:
-        """The summary as JSON."""
-        return json.dumps(self.summary(), indent=2, ensure_ascii=False) + "\n"
-
     def to_html(self, name: str) -> str:
         """The report as a self-contained page."""
-        summary = self.summary()
-        columns = ["lengths", "count", "mean", "median", "p95", "min", "max"]
-        overlaps = ((f"{share:.2f}", row, name) for share, row, name in self.decontamination.highest())
-        body = [
-            table(["rows", "count"], [*self.kept.items(), *(("dropped: " + r, n) for r, n in self.dropped.items())]),
-            table(columns, ([name, *values.values()] for name, values in summary["lengths"].items())),
-            *(histogram(values, title) for title, values in self.series.items()),
-            table(["paragraphs", "count"], self._paragraph_counts()),
-            table(["benchmark", "problems known"], self.decontamination.problems.items()),
-            table(["share of n-grams in a benchmark", "row", "benchmark"], overlaps),
-            *(f"<p>warning: {html.escape(warning)}</p>" for warning in self.warnings),
-            "<h2>Rows as the model sees them</h2>" if self.samples else "",
-            "<p>Grey: prompt, no loss. Marked: summaries. Red: special tokens.</p>" if self.samples else "",
-        ]
-        for _, row_id, row in sorted(self._samples, key=lambda sample: -sample[0]):
-            title = f"{html.escape(row_id)}, {len(row.input_ids):,} tokens"
-            body.append(f"<details><summary>{title}</summary><pre>{''.join(self._render(row))}</pre></details>")
-        return page(f"Training set {name}", body)
+        lengths = self.summary()["lengths"]
+        counts = [*self.kept.items(), *((f"dropped: {reason}", number) for reason, number in self.reasons)]
+        failed = ((f"failed: {reason}", number) for reason, number in self.summarised["failed"].items())
+        overlaps = self.decontamination.highest()
+        return render(
+            Path(__file__).with_name("build.html"),
+            title=f"Training set {name}",
+            tables=[
+                _rows(("rows", "count"), counts),
+                [{"lengths": series, **values} for series, values in lengths.items()],
+                _rows(("paragraphs", "count"), [("summarised", self.summarised["summaries"]), *failed]),
+                _rows(("benchmark", "problems known"), self.decontamination.problems.items()),
+                _rows(("share of n-grams", "row", "benchmark"), ((f"{s:.2f}", row, name) for s, row, name in overlaps)),
+            ],
+            histograms=[histogram(values, title) for title, values in self.series.items() if values],
+            warnings=self.warnings,
+            samples=[
+                {"id": row_id, "tokens": len(row.input_ids), "runs": list(self._runs(row))}
+                for _, row_id, row in sorted(self._samples, key=lambda sample: -sample[0])
+            ],
+        )
 
-    def _paragraph_counts(self) -> Iterator[tuple[str, int]]:
-        yield "summarised", self.summarised["summaries"]
-        for reason, number in self.summarised["failed"].items():
-            yield f"failed: {reason}", number
-
-    def _render(self, row: TrainingRow) -> Iterator[str]:
+    def _runs(self, row: TrainingRow) -> Iterator[tuple[str, str]]:
+        """What the model sees, in runs of one kind: prompt, control, summary or text."""
         special = set(self.tokenizer.all_special_ids) | {self.begin, self.end}
-        prompt = sum(label == IGNORED for label in row.labels)
-        yield '<span class="prompt">'
-        run: list[int] = []
-        for position, token in enumerate([*row.input_ids, None]):
-            if run and (token is None or token in special or position == prompt):
-                yield html.escape(str(self.tokenizer.decode(run)))
-                run = []
-            if position == prompt:
-                yield "</span>"
-            if token is None:
-                return
-            if token in special:
-                yield "<mark>" if token == self.begin else ""
-                yield f'<span class="control">{html.escape(str(self.tokenizer.decode([token])))}</span>'
-                yield "</mark>" if token == self.end else ""
-            else:
-                run.append(token)
+        kinds, inside = [], False
+        for token, label in zip(row.input_ids, row.labels, strict=True):
+            inside = token == self.begin or (inside and token != self.end)
+            plain = "prompt" if label == IGNORED else "summary" if inside else "text"
+            kinds.append("control" if token in special else plain)
+        for kind, pairs in groupby(zip(kinds, row.input_ids, strict=True), key=itemgetter(0)):
+            yield kind, str(self.tokenizer.decode([token for _, token in pairs]))
+
+
+def _rows(columns: tuple[str, ...], rows: Iterable[tuple[Any, ...]]) -> list[dict[str, Any]]:
+    return [dict(zip(columns, row, strict=True)) for row in rows]
 
 
 def segment_lengths(row: TrainingRow, begin: int | None, end: int | None) -> tuple[list[int], list[int]]:

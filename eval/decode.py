@@ -117,12 +117,12 @@ def full_trace(tokenizer: Any, prompt: list[int], tokens: list[int], refreshes: 
 
 def budget_tokens(budget: Any, cfg: DictConfig, model: Any, prompt_tokens: int, matched: int | None) -> int:
     """A cell's budget in tokens; a share is one of the longest prompt plus the token limit."""
-    from zoomr.compat import kv_shape
-    from zoomr.meter import resolve_budget
+    from zoomr.budgets import resolve_budget
+    from zoomr.compat import shape_of
 
     return resolve_budget(
         budget,
-        bytes_per_token=kv_shape(model.config).bytes_per_token(model.dtype.itemsize),
+        bytes_per_token=shape_of(model.config).bytes_per_token(model.dtype.itemsize),
         seen_tokens=prompt_tokens + cfg.generation.max_new_tokens,
         matched=matched,
     )
@@ -134,5 +134,7 @@ def make_policy(settings: dict[str, Any], requests: list[Request]) -> Any:
         return make("method", settings)
     targets = [request.problem.needs for request in requests]
     if None in targets:
-        raise UserError("method.targets=problem: these problems do not say what they need; use benchmark=ledger.")
+        raise UserError(
+            "method.targets=problem: these problems do not say what they need; use benchmark=ledger or stories."
+        )
     return make("method", settings | {"targets": targets})

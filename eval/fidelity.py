@@ -15,8 +15,8 @@ from omegaconf import DictConfig, OmegaConf
 from eval.cells import sample_seed
 from eval.checkpoint import Checkpoint, find_checkpoint
 from eval.given_traces import GivenTrace, given_traces, trace_file
-from eval.reporting.fidelity import ROWS, write_fidelity
-from pipeline import AppendLog, Run, progress, read_manifest, read_rows
+from eval.reporting.fidelity import ROWS
+from pipeline import AppendLog, Run, progress
 from pipeline.cli import stage
 from pipeline.objects import make
 from zoomr.errors import UserError
@@ -27,7 +27,7 @@ FULL: Key = ("full", None)
 
 @stage("fidelity")
 def measure_fidelity(cfg: DictConfig) -> None:
-    """Measure what is missing, trace by trace, and write the table and the figure.
+    """Measure what is missing, trace by trace; eval.report makes the table and the figure.
 
     Parameters
     ----------
@@ -41,6 +41,8 @@ def measure_fidelity(cfg: DictConfig) -> None:
     """
     config: Any = OmegaConf.to_container(cfg, resolve=True)
     settings = config["fidelity"]
+    for method in settings["methods"].values():
+        method.pop("show", None)
     file = trace_file(settings["path"], settings["split"])
     checkpoint = find_checkpoint(cfg)
     shaping = {name: value for name, value in settings.items() if name not in ("path", "split")}
@@ -60,8 +62,6 @@ def measure_fidelity(cfg: DictConfig) -> None:
             run.finish(counts={"traces": traces}, outputs=[ROWS])
     else:
         run.say_done()
-    for path in write_fidelity(read_rows(run.dir / ROWS), read_manifest(run.dir), Path(cfg.paths.results)):
-        print(f"   {path}")
 
 
 def wanted(settings: dict[str, Any]) -> list[Key]:

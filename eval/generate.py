@@ -9,7 +9,7 @@ from typing import Any
 from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
 
-from eval.benchmarks import Benchmark, checksum
+from data_gen.benchmarks import Benchmark, checksum
 from eval.budget import Reference, matched_budget
 from eval.cells import Request, directory_label, generation_settings, method_label, method_settings, requests
 from eval.checkpoint import Checkpoint, find_checkpoint

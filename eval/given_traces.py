@@ -5,11 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from data_gen.jsonl import read_rows
-from pipeline import resolve_run
+from pipeline import iterate_rows, resolve_run
 from zoomr.errors import UserError
 from zoomr.prompts import render_row
-from zoomr.segments import BEGIN_SUMMARY
+from zoomr.summaries.segments import BEGIN_SUMMARY
 
 FIELDS = ("id", "user", "assistant")
 
@@ -58,7 +57,7 @@ def given_traces(file: Path, tokenizer: Any, shortest: int, longest: int) -> Ite
     UserError
         If a row lacks a field, or has no summaries.
     """
-    for number, row in enumerate(read_rows(file)):
+    for number, row in enumerate(iterate_rows(file, "fidelity.path")):
         missing = [field for field in FIELDS if field not in row]
         if missing:
             raise UserError(f"fidelity.path={file}: row {number} has no field {missing[0]!r}.")

@@ -2,7 +2,7 @@
 
 A whole answer says too little of a chain in which every look-up must be right. Here the solution is given token by
 token, and what is measured is whether each look-up would have been right under a method, and whether the method had
-zoomed into the paragraph that it needed, which the ledger knows.
+zoomed into the paragraph that it needed, which the world knows.
 """
 
 from collections.abc import Sequence
@@ -13,23 +13,23 @@ from typing import TYPE_CHECKING, Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from data_gen.ledger import problems
+from data_gen.worlds import world_of
 from eval.checkpoint import Checkpoint, find_checkpoint
-from eval.reporting.steps import ROWS, looking_heads, write_steps
+from eval.reporting.steps import ROWS, looking_heads
 from pipeline import AppendLog, Run, progress, read_rows
 from pipeline.cli import stage
 from pipeline.objects import make
 from zoomr.errors import UserError
 
 if TYPE_CHECKING:
-    from data_gen.ledger.solution import Solution
+    from data_gen.solution import Solution
     from zoomr.forcing import Forced
     from zoomr.trace import Refresh
 
 
 @stage("steps")
 def measure_steps(cfg: DictConfig) -> None:
-    """Measure the methods that are missing, and write the table and the figure."""
+    """Measure the methods that are missing; eval.report makes the table and the figure."""
     config: Any = OmegaConf.to_container(cfg, resolve=True)
     checkpoint = find_checkpoint(cfg)
     run = Run.open(
@@ -49,22 +49,20 @@ def measure_steps(cfg: DictConfig) -> None:
             measure_missing(log, checkpoint, config)
             run.finish(counts={"methods": len(config["steps"]["methods"])}, outputs=[ROWS])
     rows = read_rows(run.dir / ROWS)
-    for path in write_steps(rows, Path(cfg.paths.results)):
-        print(f"   {path}")
     print(f"   heads that choose the needed summary in half of the look-ups: method.voters={looking_heads(rows)}")
 
 
 def measure_missing(log: AppendLog, checkpoint: Checkpoint, config: dict[str, Any]) -> None:
     """Append a row for each method that the log lacks."""
-    from data_gen.ledger.solution import solution
+    from data_gen.solution import solution
     from eval.head_hits import HeadHits
 
     settings = config["steps"]
     model, tokenizer = checkpoint.load(config["device"])
-    drawn = [
-        problem for _, problem in problems("validation", settings["problems"], settings["lengths"], config["seed"])
-    ]
-    solutions = [solution(problem, tokenizer) for problem in drawn]
+    world = world_of(settings["world"], "steps.world")
+    wanted = settings["problems"], settings["lengths"], config["seed"], settings["value"]
+    drawn = [problem for _, problem in world.problems("validation", *wanted)]
+    solutions = [solution(world, problem, tokenizer) for problem in drawn]
     targets = [problem.dependencies for problem in drawn]
     done = log.keys()
     with progress(total=len(settings["methods"]), initial=len(done), unit="method", description="steps") as bar:
@@ -115,7 +113,7 @@ class Found:
     ----------
     solutions : list of Solution
     far : dict
-        These look-ups, by (solution, position of the look-up's name in the row).
+        These look-ups, by (solution, position in the row of the last refresh before the value).
     zoomed : dict
         The refreshes of a solution: at which position, and into which paragraphs.
     shares : list of float
@@ -131,7 +129,7 @@ class Found:
 
     def __post_init__(self) -> None:
         self.far = {
-            (index, len(solution.prompt) + look_up.name): look_up
+            (index, len(solution.prompt) + look_up.position): look_up
             for index, solution in enumerate(self.solutions)
             for look_up in solution.look_ups
             if look_up.needs < look_up.paragraph - 1
@@ -161,11 +159,11 @@ class Found:
             right = [int(top) == token for top, token in zip(result.top, solution.continuation, strict=True)]
             far = {key: look_up for key, look_up in self.far.items() if key[0] == index}
             if far:
-                look_ups.append([all(right[digit] for digit in look_up.digits) for look_up in far.values()])
+                look_ups.append([all(right[token] for token in look_up.answer) for look_up in far.values()])
             if far and self.zoomed:
                 hits.append([self.hit(key) for key in far])
-            digits = {digit for look_up in solution.look_ups for digit in look_up.digits}
-            others.append([ok for position, ok in enumerate(right) if position not in digits])
+            answers = {token for look_up in solution.look_ups for token in look_up.answer}
+            others.append([ok for position, ok in enumerate(right) if position not in answers])
             active.append(result.stats.active_tokens_peak)
         return {
             "look_ups": [sum(flags) / len(flags) for flags in look_ups],

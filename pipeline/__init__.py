@@ -2,7 +2,7 @@
 
 from pipeline.append_log import AppendLog
 from pipeline.files import sha256, write_atomic
-from pipeline.json_lines import read_rows, write_json, write_rows
+from pipeline.json_lines import iterate_rows, read_rows, write_json, write_rows
 from pipeline.progress import progress
 from pipeline.run import Run, fingerprint, read_manifest, resolve_run
 
@@ -10,6 +10,7 @@ __all__ = [
     "AppendLog",
     "Run",
     "fingerprint",
+    "iterate_rows",
     "progress",
     "read_manifest",
     "read_rows",

@@ -43,7 +43,7 @@ REFERENCE = {
     "k": COUNT,
     "window": COUNT,
     "voters": Allowed("a list of heads", lambda value: isinstance(value, list)) | NULL,
-    "*": FLAG | COUNT | TEXT | NULL,
+    "*": FLAG | whole(0) | TEXT | NULL,
 }
 # The first pattern that a setting's full name fits; * stands for any part of it.
 SETTINGS: dict[str, Allowed] = {
@@ -156,6 +156,8 @@ SETTINGS: dict[str, Allowed] = {
     "fidelity.m*_tokens": COUNT,
     "fidelity.*": TEXT,
     "steps.problems": COUNT,
+    "steps.world": one_of("ledger", "stories"),
+    "steps.value": one_of("last", "anywhere"),
     "steps.lengths": several(COUNT),
     "profile.lengths": several(COUNT),
     "profile.batches": several(COUNT),

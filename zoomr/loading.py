@@ -1,6 +1,6 @@
 """Load a base model, an adapter or a merged checkpoint, with the two summary delimiters as single tokens."""
 
-from importlib import import_module
+import json
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +10,11 @@ from huggingface_hub.errors import HfHubHTTPError, HFValidationError
 from transformers import AddedToken, AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
 from zoomr.errors import UserError
-from zoomr.segments import BEGIN_SUMMARY, END_SUMMARY
+from zoomr.summaries.segments import BEGIN_SUMMARY, END_SUMMARY
 
 DELIMITERS = (BEGIN_SUMMARY, END_SUMMARY)
+LATEST = "latest"  # beside the runs of a stage, a file with the name of the last one
+EXPORTED = "merged"  # where a run of train.export has its checkpoint
 # Weights come as safetensors only: no pickle is ever loaded.
 FILES = ["*.json", "*.safetensors", "*.jinja", "*.model", "*.txt"]
 
@@ -94,35 +96,66 @@ def local_files(path: str | Path, revision: str | None = None) -> Path:
     Parameters
     ----------
     path : str or Path
-        A directory; a hub id, downloaded if the cache does not hold it; or ``module:directory``, a directory that
-        ``module.fetch(directory, revision)`` fills on first use.
+        A directory; a file that holds the name of a directory beside it, as `latest` of a stage does; or a hub id,
+        downloaded if the cache does not hold it.
     revision : str, optional
-        Commit, branch or tag of a hub id, or what the module takes for one.
+        Commit, branch or tag of a hub id.
 
     Raises
     ------
     UserError
-        If `path` is a directory without a model, or the hub cannot deliver it.
+        If `path` holds no model, or the hub cannot deliver it.
     """
     directory = Path(path)
-    if directory.is_dir():
-        if not any((directory / name).exists() for name in ("config.json", "adapter_config.json")):
-            raise UserError(f"model.path={path} holds no model: no config.json, no adapter_config.json.")
-        return directory
-    module, colon, target = str(path).partition(":")
-    if colon:
-        return import_module(module).fetch(Path(target), revision)
+    if directory.name == LATEST and directory.is_file():
+        directory = directory.parent / directory.read_text().strip()
+    if directory.exists():
+        for place in (directory, directory / EXPORTED):
+            if any((place / name).is_file() for name in ("config.json", "adapter_config.json")):
+                return place
+        raise UserError(f"path={path} holds no model: no config.json, no adapter_config.json.")
     try:
         return Path(snapshot_download(str(path), revision=revision, allow_patterns=FILES, ignore_patterns="original/*"))
     except (OSError, HfHubHTTPError, HFValidationError) as error:
-        where = f"model.path={path}" + (f" at model.revision={revision}" if revision else "")
+        where = f"path={path}" + (f" at revision={revision}" if revision else "")
         raise UserError(f"{where} is neither a directory nor a model that the hub could deliver.") from error
 
 
 def add_delimiters(tokenizer: PreTrainedTokenizerBase) -> None:
-    """Make each delimiter one special token of `tokenizer`, in every context; known ones stay as they are."""
-    missing = [token for token in DELIMITERS if token not in tokenizer.get_vocab()]
+    """Make each delimiter one special token of `tokenizer`, in every context; known ones stay as they are.
+
+    New ids lie above the largest one in use.
+
+    Raises
+    ------
+    UserError
+        If the tokenizer would give them ids of tokens that it has already.
+    """
+    vocabulary = tokenizer.get_vocab()
+    missing = [token for token in DELIMITERS if token not in vocabulary]
+    if not missing:
+        return
+    if len(vocabulary) <= max(vocabulary.values()):
+        _add_to_vocabulary(tokenizer, {token: max(vocabulary.values()) + n for n, token in enumerate(missing, start=1)})
     tokenizer.add_tokens([AddedToken(token, special=True, normalized=False) for token in missing], special_tokens=True)
+    taken = set(vocabulary.values())
+    if any(tokenizer.convert_tokens_to_ids(token) in taken for token in missing):
+        raise UserError(f"The tokenizer of {tokenizer.name_or_path!r} has unused ids and takes no tokens above them.")
+
+
+def _add_to_vocabulary(tokenizer: Any, ids: dict[str, int]) -> None:
+    """Write tokens into the model of a fast tokenizer, which numbers added ones from the count of its tokens.
+
+    Where ids are left out, that count is the id of another token. A token that the model knows keeps its id.
+    """
+    core = getattr(tokenizer, "backend_tokenizer", None)
+    if core is None:
+        return
+    description = json.loads(core.to_str())
+    words = description["model"].get("vocab")
+    if isinstance(words, dict):
+        words |= ids
+        tokenizer._tokenizer = core.from_str(json.dumps(description))
 
 
 @torch.no_grad()
@@ -135,8 +168,9 @@ def make_room_for_delimiters(model: Any, tokenizer: PreTrainedTokenizerBase) -> 
     vocabulary = tokenizer.get_vocab()
     pieces = {t: tokenizer(t, add_special_tokens=False).input_ids for t in DELIMITERS if t not in vocabulary}
     add_delimiters(tokenizer)
-    if len(tokenizer) > model.get_input_embeddings().weight.shape[0]:
-        model.resize_token_embeddings(len(tokenizer), mean_resizing=False)
+    needed = 1 + max(tokenizer.get_vocab().values())
+    if needed > model.get_input_embeddings().weight.shape[0]:
+        model.resize_token_embeddings(needed, mean_resizing=False)
     layers = (model.get_input_embeddings(), model.get_output_embeddings())
     for weight in {id(layer.weight): layer.weight for layer in layers}.values():  # one where they are tied
         for token, ids in pieces.items():

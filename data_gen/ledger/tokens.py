@@ -9,7 +9,7 @@ import re
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
-from data_gen.ledger.world import CODES, LABELS, NAMES, SYSTEM, rows
+from data_gen.ledger.world import CODES, LABELS, LEDGER, NAMES, SYSTEM
 
 PATTERN = r" ?\\boxed\{|<\|[a-z_]+\|>| ?[A-Za-z]+:?|\n\n|\n|\d|[^\sA-Za-z\d]"
 SPECIAL = {"bos": "<|begin_of_text|>", "eos": "<|end_of_turn|>", "pad": "<|pad|>", "unk": "<|unknown|>"}
@@ -25,7 +25,7 @@ def vocabulary() -> list[str]:
     """Return every token in a fixed order: specials, digits, labels, codes, names without and with colon, words."""
     names = [f" {name}{colon}" for name in NAMES for colon in ("", ":")]
     words: dict[str, None] = {}
-    for row in rows("vocabulary", count=8, lengths=[4]):
+    for row in LEDGER.rows("vocabulary", count=8, lengths=[4]):
         for text in (SYSTEM, *(turn["value"] for turn in row["conversations"])):
             words |= dict.fromkeys(re.findall(PATTERN, text))
     labels = [f" {label}" for label in (*LABELS, *CODES)]

@@ -19,8 +19,11 @@ paragraph is needed.
 """
 
 import random
-from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
+
+from data_gen.ledger.teacher import summarize_paragraph
+from data_gen.world import LookUp, Value, World
 
 NAMES = tuple(
     "ada amy ann ben bob cal dan dee don eli eva fay flo gil gus hal ian ida ike ina jan jay jim jon joy kay ken kim "
@@ -32,6 +35,7 @@ LABELS = tuple(first + second for first in ("", "A", "B") for second in "ABCDEFG
 SYSTEM = "You keep a ledger. Think step by step and box the result."
 QUESTION_PREFIX = r"Return your final response within \boxed{}. "
 MODULUS = 100
+CHECKS = 2  # lines of a paragraph that come after its sums
 
 
 @dataclass(frozen=True)
@@ -59,11 +63,24 @@ class Entry:
 
 @dataclass(frozen=True)
 class Problem:
-    """A ledger, the index of the entry that it asks for, and the index of its first line's label."""
+    """A ledger with its thoughts.
+
+    Attributes
+    ----------
+    entries : tuple of Entry
+    asked : int
+        Index of the entry that it asks for.
+    label : int
+        Index of its first line's label.
+    lines_after : tuple of int
+        For every entry, how many lines of its paragraph follow the one that says its value; empty: none. Beyond its
+        checks it is the entry's own line, said once more.
+    """
 
     entries: tuple[Entry, ...]
     asked: int
     label: int = 0
+    lines_after: tuple[int, ...] = ()
 
     @property
     def question(self) -> str:
@@ -99,6 +116,16 @@ class Problem:
         return (*(entry.parent for entry in self.entries), self.asked)
 
     @property
+    def look_ups(self) -> list[LookUp]:
+        """Where the paragraphs look up a value."""
+        found = []
+        for index, (paragraph, needs) in enumerate(zip(self.paragraphs, self.dependencies, strict=True)):
+            if needs is not None:
+                stop = paragraph.index(self._fact(needs)) + len(self._fact(needs))
+                found.append(LookUp(index, needs, stop - 2, stop))
+        return found
+
+    @property
     def paragraphs(self) -> list[str]:
         """The reasoning: one paragraph a line; the last recalls the asked value."""
         return [self._work(index, line) for index, line in enumerate(self.lines)]
@@ -110,8 +137,12 @@ class Problem:
             text += f" See {self._fact(start)} it is."
         if index == len(self.entries):
             return text
-        sums = [] if start is None else column_sums(self.entries[start].value, self.entries[index].addend)
-        return "\n".join([text, *sums, f"So {self.labels[index]} for {self._fact(index)} it is."])
+        work = [] if start is None else column_sums(self.entries[start].value, self.entries[index].addend)
+        after = self.lines_after[index] if self.lines_after else 0
+        if after > (CHECKS if work else 0):
+            work.append(f"Line {line}.")
+        work.insert(len(work) - min(after, len(work)), f"So {self.labels[index]} for {self._fact(index)} it is.")
+        return "\n".join([text, *work])
 
     def _fact(self, index: int) -> str:
         entry = self.entries[index]
@@ -141,7 +172,7 @@ def column_sums(left: int, right: int) -> list[str]:
     return sums + checks
 
 
-def draw(rng: random.Random, length: int) -> Problem:
+def draw(rng: random.Random, length: int, value: Value = "last") -> Problem:
     """Draw a problem with `length` entries, from 2 to 65.
 
     A ledger may be a page of a longer one: its labels start anywhere. An entry never starts from the one right before
@@ -153,48 +184,13 @@ def draw(rng: random.Random, length: int) -> Problem:
     for index, (name, code) in enumerate(accounts):
         parent = None if index == 0 else rng.randrange(max(1, index - 1))
         addend = rng.randrange(MODULUS)
-        value = addend if parent is None else (entries[parent].value + addend) % MODULUS
-        entries.append(Entry(name, code, parent, addend, value))
+        found = addend if parent is None else (entries[parent].value + addend) % MODULUS
+        entries.append(Entry(name, code, parent, addend, found))
     asked = rng.randrange(length // 2, length - 1) if length > 2 else 0
-    return Problem(tuple(entries), asked, label=rng.randrange(len(LABELS) - length))
+    label = rng.randrange(len(LABELS) - length)
+    # Drawn last, so that the ledger is the same wherever its values stand.
+    lines_after = tuple(rng.randint(0, CHECKS + 1) for _ in entries) if value == "anywhere" else ()
+    return Problem(tuple(entries), asked, label, lines_after)
 
 
-def problems(split: str, count: int, lengths: list[int], seed: int = 0) -> Iterator[tuple[str, Problem]]:
-    """Draw `count` problems of a split, their lengths in turn from `lengths`.
-
-    Every split has random streams of its own, and two problems are the same only if all names, numbers and parents
-    agree; a split's problem is known by its id.
-
-    Parameters
-    ----------
-    split : str
-        "train", "validation" or "test".
-    count : int
-        Number of problems.
-    lengths : list of int
-        Numbers of entries, used in turn.
-    seed : int
-        Seed of the whole world.
-
-    Yields
-    ------
-    tuple of str and Problem
-        The id, such as `test-000012`, and the problem.
-    """
-    for index in range(count):
-        problem_id = f"{split}-{index:06d}"
-        yield problem_id, draw(random.Random(f"ledger {seed} {problem_id}"), lengths[index % len(lengths)])
-
-
-def rows(split: str, count: int, lengths: list[int], seed: int = 0) -> Iterator[dict]:
-    """Yield problems with their reasoning in the schema of Bespoke-Stratos-17k, with an `id` and the `answer`."""
-    for problem_id, problem in problems(split, count, lengths, seed):
-        yield {
-            "id": problem_id,
-            "system": SYSTEM,
-            "conversations": [
-                {"from": "user", "value": problem.question},
-                {"from": "assistant", "value": problem.response},
-            ],
-            "answer": problem.answer,
-        }
+LEDGER = World("ledger", SYSTEM, draw, summarize_paragraph, (Path(__file__),))

@@ -5,8 +5,9 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from data_gen.control import CONTROL
 from data_gen.lengths import approximate_tokens
-from data_gen.teacher.prompt import CONTROL
+from data_gen.records import HALF_CHARACTER
 
 REFUSAL = re.compile(
     r"^\W*(i['\u2019]?m sorry|i am sorry|sorry, (but )?i|i apologi[sz]e|as an ai\b|i (can(no|['\u2019])t|am unable to|"
@@ -14,6 +15,11 @@ REFUSAL = re.compile(
     r"fulfil|answer|respond|process|continue with this))",
     re.I,
 )
+GOOD_ENDS = ("stop", "eos_token", "stop_sequence", "end_turn")
+TEXT_PARTS = ("text", "output_text")
+THOUGHT_PARTS = ("thinking", "reasoning")
+LONGEST_REPLY = 10_000  # characters
+ANSWER_TOKENS = 16  # a phrase of 10-12 tokens and its JSON
 FENCE = re.compile(r"^```(?:json)?\s*\n(.*?)\n?```$", re.S)
 
 # The sentence that a retry adds to the prompt, so that a deterministic model does not repeat itself.
@@ -52,18 +58,46 @@ class Reply:
         Raises
         ------
         ValueError
-            If the body has no choice.
+            If the body is none, or its message is neither text nor parts of text.
         """
-        try:
-            choice = body["choices"][0]
-            message = choice["message"]
-        except (TypeError, KeyError, IndexError) as error:
-            raise ValueError("the reply is no chat completion") from error
-        usage = body.get("usage") or {}
-        counts = {key: value for key, value in usage.items() if key.endswith("_tokens") and isinstance(value, int)}
+        match body:
+            case {"choices": [{"message": {**message}, **choice}, *_]}:
+                pass
+            case _:
+                raise ValueError("the reply is no chat completion")
+        usage = body.get("usage")
+        counts = usage.items() if isinstance(usage, dict) else ()
         return cls(
-            message.get("content"), message.get("refusal"), choice.get("finish_reason"), body.get("model"), counts
+            _text(message.get("content")),
+            _name(message.get("refusal")),
+            _name(choice.get("finish_reason")),
+            _name(body.get("model")),
+            {key: count for key, count in counts if key.endswith("_tokens") and type(count) is int and count >= 0},
         )
+
+
+def _text(content: Any) -> str | None:
+    """The text of a message that may be a list of typed parts, thoughts among them."""
+    if content is None or isinstance(content, str):
+        return content
+    if not isinstance(content, list):
+        raise ValueError("the message is no text")
+    texts = []
+    for part in content:
+        match part:
+            case str() as text:
+                texts.append(text)
+            case {"type": kind, "text": str() as text} if kind in TEXT_PARTS:
+                texts.append(text)
+            case {"type": kind} if kind in THOUGHT_PARTS:
+                pass
+            case _:
+                raise ValueError("the message has a part that is no text")
+    return "".join(texts)
+
+
+def _name(value: Any) -> str | None:
+    return None if value is None else str(value)[:100]
 
 
 class Rejected(Exception):
@@ -87,9 +121,12 @@ def summary_of(reply: Reply, answer: str, budget: int, summary_tokens: int) -> s
     Raises
     ------
     Rejected
-        With the reason: refusal, filtered, length, no finish reason, blank, not json, delimiter, too long.
+        With the reason: refusal, filtered, length, no or another finish reason, blank, not json, delimiter, broken
+        text, too long.
     """
     text = (reply.content or "").strip()
+    if len(text) > LONGEST_REPLY:
+        raise Rejected("too long")
     if reply.refusal or REFUSAL.match(text):
         raise Rejected("refusal")
     if reply.finish_reason == "content_filter":
@@ -98,6 +135,8 @@ def summary_of(reply: Reply, answer: str, budget: int, summary_tokens: int) -> s
         raise Rejected("length")
     if not reply.finish_reason:
         raise Rejected("no finish reason")
+    if reply.finish_reason not in GOOD_ENDS:
+        raise Rejected(f"finish reason {reply.finish_reason[:40]}")
     if not text:
         raise Rejected("blank")
     if answer == "json":
@@ -109,16 +148,27 @@ def summary_of(reply: Reply, answer: str, budget: int, summary_tokens: int) -> s
         raise Rejected("refusal")
     if CONTROL.search(summary):
         raise Rejected("delimiter")
+    if HALF_CHARACTER.search(summary):
+        raise Rejected("broken text")
     if approximate_tokens(summary) > summary_tokens:
         raise Rejected("too long")
     return summary
+
+
+def stored_summary(row: dict[str, Any], answer: str, summary_tokens: int) -> str | None:
+    """Return the summary in a row that `reply_row` has made; None if what is a summary now was none then."""
+    reply = Reply(row["raw"], None, row["finish_reason"], row["model"], row["usage"])
+    try:
+        return summary_of(reply, answer, row["budget"], summary_tokens)
+    except Rejected:
+        return None
 
 
 def _results(text: str) -> str:
     fenced = FENCE.match(text)
     try:
         value = json.loads(fenced.group(1) if fenced else text)["results"]
-    except (ValueError, TypeError, KeyError, IndexError):
+    except (ValueError, TypeError, KeyError, IndexError, RecursionError):
         raise Rejected("not json") from None
     if not isinstance(value, str):
         raise Rejected("not json")

@@ -2,8 +2,7 @@
 
 import hashlib
 import json
-import re
-from collections.abc import Container, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from string import Template
@@ -11,16 +10,14 @@ from typing import Any, Literal
 
 import yaml
 
+from data_gen.control import neutral
+from data_gen.conversations import Conversation
 from data_gen.teacher.settings import Teacher
 from zoomr.errors import UserError
 
-# Text that chat templates use for control; a server would read it as such inside a message.
-CONTROL = re.compile(
-    r"<(?P<bar>[|\uff5c])(?P<name>[^<>]{1,60}?)(?P=bar)>"
-    r"|<(?P<word>/?s|/?think|(?:start|end)_of_turn|bos|eos|pad|unk)>"
-    r"|\[(?P<bracket>/?INST|/?SYSTEM_PROMPT)\]"
-)
-PARTS = ("system", "user", "problem", "previous", "json", "text")
+# Parts of a prompt file, and what is filled into each.
+FILLED = {"user": {"context", "paragraph"}, "problem": {"text"}, "previous": {"text"}}
+PARTS = ("system", "json", "text", *FILLED)
 
 
 @dataclass(frozen=True)
@@ -43,11 +40,6 @@ class Request:
     trace: str
     paragraph: int
     messages: list[dict[str, str]]
-
-
-def neutral(text: str) -> str:
-    """Return the text with control tokens of chat templates spelled so that no server takes them for such."""
-    return CONTROL.sub(lambda match: f"({next(name for name in match.group('name', 'word', 'bracket') if name)})", text)
 
 
 @dataclass(frozen=True)
@@ -80,32 +72,39 @@ class Prompt:
         if context not in ("problem", "none", "previous"):
             raise UserError(f"summarize.context={context} must be problem, none or previous.")
         try:
-            parts = yaml.safe_load(Path(path).read_text())
-        except FileNotFoundError as error:
-            raise UserError(f"summarize.prompt={path} does not exist.") from error
-        missing = [part for part in PARTS if part not in parts]
-        if missing:
-            raise UserError(f"summarize.prompt={path} has no `{missing[0]}`.")
+            parts = yaml.safe_load(Path(path).read_bytes())
+        except OSError as error:
+            raise UserError(f"summarize.prompt={path} cannot be read: {error.strerror}.") from error
+        except (ValueError, yaml.YAMLError) as error:
+            raise UserError(f"summarize.prompt={path} is not YAML.") from error
+        for part in PARTS:
+            text = parts.get(part) if isinstance(parts, dict) else None
+            if not isinstance(text, str):
+                raise UserError(f"summarize.prompt={path} has no text under `{part}`.")
+            names = FILLED.get(part)
+            if names and not (Template(text).is_valid() and names.issuperset(Template(text).get_identifiers())):
+                known = " and ".join(f"${name}" for name in sorted(names))
+                raise UserError(f"summarize.prompt={path}: of `{part}` {known} are filled in; $ itself is written $$.")
         return cls({part: parts[part] for part in PARTS}, context, previous)
 
-    def messages(self, trace: dict[str, Any], index: int, answer: str) -> list[dict[str, str]]:
+    def messages(self, trace: Conversation, index: int, answer: str) -> list[dict[str, str]]:
         """Return the chat messages for one paragraph of a trace."""
         context = self._context(trace, index)
         if context:
             context = Template(self.parts[self.context]).substitute(text=neutral(context))
-        user = Template(self.parts["user"]).substitute(context=context, paragraph=neutral(trace["paragraphs"][index]))
+        user = Template(self.parts["user"]).substitute(context=context, paragraph=neutral(trace.paragraphs[index]))
         return [
             {"role": "system", "content": self.parts["system"]},
             {"role": "user", "content": f"{user}\n{self.parts[answer]}".strip()},
         ]
 
-    def _context(self, trace: dict[str, Any], index: int) -> str:
+    def _context(self, trace: Conversation, index: int) -> str:
         if self.context == "problem":
-            return trace["user"]
+            return trace.user
         first = max(0, index - self.previous) if self.context == "previous" else index
-        return "\n\n".join(trace["paragraphs"][first:index])
+        return "\n\n".join(trace.paragraphs[first:index])
 
-    def ids(self, trace: dict[str, Any], identity: dict[str, Any]) -> Iterator[str]:
+    def ids(self, trace: Conversation, identity: dict[str, Any]) -> Iterator[str]:
         """Yield the request ids of a trace: `<trace id>#<paragraph index>:<fingerprint>`.
 
         The fingerprint covers the teacher, the wording, the context and the paragraph. The messages follow from these,
@@ -117,10 +116,10 @@ class Prompt:
             if part in self.parts
         }
         base = hashlib.sha256(json.dumps({**identity, "wording": wording}, sort_keys=True).encode())
-        for index, paragraph in enumerate(trace["paragraphs"]):
+        for index, paragraph in enumerate(trace.paragraphs):
             digest = base.copy()
             digest.update(f"{self._context(trace, index)}\0{paragraph}".encode())
-            yield f"{trace['id']}#{index}:{digest.hexdigest()[:16]}"
+            yield f"{trace.id}#{index}:{digest.hexdigest()[:16]}"
 
 
 def teacher_identity(teacher: Teacher, summary_tokens: int) -> dict[str, Any]:
@@ -132,12 +131,3 @@ def teacher_identity(teacher: Teacher, summary_tokens: int) -> dict[str, Any]:
         "answer": teacher.answer,
         "summary_tokens": summary_tokens,
     }
-
-
-def requests(
-    trace: dict[str, Any], prompt: Prompt, identity: dict[str, Any], done: Container[str] = ()
-) -> Iterator[Request]:
-    """Yield one request for every paragraph that is not done."""
-    for index, row_id in enumerate(prompt.ids(trace, identity)):
-        if row_id not in done:
-            yield Request(row_id, trace["id"], index, prompt.messages(trace, index, identity["answer"]))

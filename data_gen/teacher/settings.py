@@ -117,9 +117,9 @@ class Patience:
     faults : int
         Attempts that may end in a lost connection, a deadline or a server error.
     rate_limited : float
-        Seconds one paragraph may wait on the server's rate limit.
+        Seconds one paragraph may wait between its attempts, all together, as the server's rate limit asks.
     backoff, backoff_max : float
-        Seconds before the first retry after a fault, doubled with every further one up to the ceiling.
+        Most seconds before the first retry after a fault, doubled with every further one up to the ceiling.
     """
 
     answers: int

@@ -2,15 +2,15 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
 from omegaconf import DictConfig, OmegaConf
 
-from data_gen.jsonl import read_rows, write_rows
-from data_gen.traces import Trace
-from pipeline import Run
+from data_gen.conversations import Conversation
+from pipeline import Run, read_rows, write_rows
 from pipeline.cli import CONFIGS
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
@@ -24,9 +24,16 @@ def shared_data() -> Path:
     return SHARED
 
 
-def trace(number: int, paragraphs: list[str], user: str = "", split: str | None = None) -> Trace:
+def data_file(name: str) -> Path:
+    """A file of public data, where it is at hand."""
+    if not (SHARED / name).exists():
+        pytest.skip(f"needs shared/data/{name}")
+    return SHARED / name
+
+
+def trace(number: int, paragraphs: list[str], user: str = "", split: str | None = None) -> Conversation:
     """A trace with the given paragraphs."""
-    return Trace(
+    return Conversation(
         id=f"t{number}",
         system="Think.",
         user=user or f"Return your final response within \\boxed{{}}. What is {number} plus {number}?",
@@ -44,11 +51,11 @@ def texts(trace_number: int, count: int) -> list[str]:
     return [f"step {trace_number}.{index} of the reasoning goes on." for index in range(count)]
 
 
-def prepared_run(root: Path, traces: list[Trace]) -> Path:
+def prepared_run(root: Path, traces: list[Conversation]) -> Path:
     """A finished run of the prepare stage."""
     run = Run.open(root, "prepare", "test", {"n": len(traces)}, {}, {}, "next")
     if not run.complete:
-        write_rows(run.dir / "traces.jsonl", (t.row() for t in traces))
+        write_rows(run.dir / "traces.jsonl", (asdict(t) for t in traces))
         run.finish({"paragraphs": sum(len(t.paragraphs) for t in traces), "traces": len(traces)}, ["traces.jsonl"])
     return run.dir
 

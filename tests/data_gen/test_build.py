@@ -1,7 +1,10 @@
 """Build: nothing changed but the summaries, ids as evaluation renders them, no row that should not be there."""
 
+import errno
+import gc
 import json
-from collections import Counter
+import os
+from dataclasses import replace
 
 import pytest
 from hypothesis import assume, given, settings
@@ -10,17 +13,20 @@ from omegaconf import OmegaConf
 
 from data_gen.assemble import IGNORED, RowBuilder, insert_summaries, strip_summaries
 from data_gen.build import build
+from data_gen.control import control_texts
+from data_gen.conversations import Conversation
+from data_gen.dataset import DatasetWriter
 from data_gen.ledger.tokens import ledger_tokenizer
 from data_gen.prepare import prepare
 from data_gen.records import Skip
 from data_gen.summarize import summarize
-from data_gen.traces import Trace
 from tests.data_gen.conftest import manifest, prepared_run, rows, texts, trace
-from tests.data_gen.scripted_server import Answer, echo, serve
+from tests.data_gen.scripted_server import Answer, completion, echo, serve
+from tests.train.tiny import CHATML, R1, make_tokenizer
 from zoomr.errors import UserError
 from zoomr.loading import add_delimiters, load_tokenizer
 from zoomr.prompts import render_prompt
-from zoomr.segments import BEGIN_SUMMARY, END_SUMMARY, delimiter_ids
+from zoomr.summaries.segments import BEGIN_SUMMARY, END_SUMMARY, delimiter_ids
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +45,8 @@ def model(tmp_path):
 
 
 LEDGER = {
-    "_target_": "data_gen.sources.Ledger",
+    "_target_": "data_gen.sources.Drawn",
+    "world": "ledger",
     "train": 12,
     "validation": 3,
     "lengths": [4, 5, 6],
@@ -103,7 +110,7 @@ def test_the_three_stages_make_a_dataset_that_loads(configure, model):
     assert "written by `scripted-model`" in (directory / "README.md").read_text()
     page = (directory / "validation.html").read_text()
     assert page.count("<details>") == 10
-    assert "<mark>" in page
+    assert '<span class="summary">' in page
     assert manifest(directory)["counts"] == {"rows": {"train": 12, "validation": 3}, "dropped": {}, "cut": 0}
 
 
@@ -130,7 +137,7 @@ def test_d17_the_texts_keep_their_delimiters_and_the_ids_decode_to_them(configur
 @settings(max_examples=200, deadline=None)
 def test_without_its_summaries_the_text_is_the_source(parts, around, data):
     paragraphs, separators = zip(*parts, strict=True)
-    made = Trace("t", None, "q", around, list(paragraphs), list(separators), around, None, None)
+    made = Conversation("t", None, "q", around, list(paragraphs), list(separators), around, None, None)
     assume(BEGIN_SUMMARY not in made.assistant and END_SUMMARY not in made.assistant)
     chosen = data.draw(st.sets(st.integers(0, len(parts) - 1)))
     text = insert_summaries(made, {index: f"note {index}" for index in chosen})
@@ -144,32 +151,32 @@ def test_a_summary_stands_right_after_its_paragraph():
 
 
 def test_real_traces_are_unchanged_but_for_summaries(shared_data):
-    from data_gen.jsonl import read_rows
+    from data_gen.conversations import read_conversations
     from data_gen.lengths import approximate_tokens
     from data_gen.segmentation import Segmentation
-    from data_gen.traces import read_traces
+    from pipeline import read_rows
 
     source = list(read_rows(shared_data / "reasoning_traces_sample.jsonl"))
     assistants = {row["conversations"][1]["value"] for row in source}
-    skipped = Counter()
+    skipped = []
     count = 0
-    for made in read_traces(source, Segmentation(True, 120, 225, 512), approximate_tokens, skipped):
+    for made in read_conversations(source, Segmentation(True, 120, 225, 512), approximate_tokens, skipped):
         text = insert_summaries(made, dict.fromkeys(range(len(made.paragraphs)), "a note"))
         assert strip_summaries(text) in assistants
         count += 1
     assert count == 234
-    assert skipped == {"thought not closed": 4}
+    assert [row["reason"] for row in skipped] == ["thought not closed"] * 4
 
 
 def test_a_row_that_is_too_long_is_dropped_or_cut_after_a_summary(tokenizer):
     made = trace(1, texts(1, 6))
-    text = insert_summaries(made, {index: f"note {index}" for index in range(6)})
-    whole = RowBuilder(tokenizer, 10_000, "drop")(made, text)
+    summaries = {index: f"note {index}" for index in range(6)}
+    whole = RowBuilder(tokenizer, 10_000, "drop")(made, summaries)
     _, end = delimiter_ids(tokenizer)
     limit = len(whole.input_ids) - 20
     with pytest.raises(Skip, match="too long"):
-        RowBuilder(tokenizer, limit, "drop")(made, text)
-    short = RowBuilder(tokenizer, limit, "cut")(made, text)
+        RowBuilder(tokenizer, limit, "drop")(made, summaries)
+    short = RowBuilder(tokenizer, limit, "cut")(made, summaries)
     assert short.was_cut
     assert len(short.input_ids) <= limit
     assert short.input_ids[-1] == end
@@ -177,14 +184,115 @@ def test_a_row_that_is_too_long_is_dropped_or_cut_after_a_summary(tokenizer):
     assert short.labels == whole.labels[: len(short.labels)]
     prompt = whole.labels.count(IGNORED)
     with pytest.raises(Skip, match="before the first summary"):
-        RowBuilder(tokenizer, prompt + 5, "cut")(made, text)
+        RowBuilder(tokenizer, prompt + 5, "cut")(made, summaries)
 
 
-@pytest.mark.parametrize("token", ["<|end_of_turn|>", "<|begin_of_text|>", BEGIN_SUMMARY])
-def test_control_tokens_in_the_source_are_refused(tokenizer, token):
-    made = trace(1, ["One.", f"Say {token} now."])
-    with pytest.raises(Skip, match="in the source"):
-        RowBuilder(tokenizer, 10_000, "drop")(made, insert_summaries(made, {0: "x", 1: "y"}))
+PARTS = {
+    "system prompt": lambda text: {"system": text},
+    "question": lambda text: {"user": text},
+    "answer": lambda text: {"paragraphs": ["One.", text]},
+    "answer, before the thought": lambda text: {"before": f"{text}<|begin_of_thought|>\n\n"},
+    "answer, after the thought": lambda text: {"after": f"<|end_of_thought|>{text}"},
+    "summaries": lambda text: {},
+}
+
+
+@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize(
+    "token", ["<|end_of_turn|>", "<|begin_of_text|>", "<|pad|>", "<|assistant|>", BEGIN_SUMMARY, END_SUMMARY]
+)
+def test_control_tokens_in_any_part_of_a_row_are_named(tokenizer, part, token):
+    made = replace(trace(1, ["One.", "Two."]), **PARTS[part](f"Say {token} now."))
+    summaries = {0: "x", 1: f"Say{token}now." if part == "summaries" else "y"}
+    with pytest.raises(Skip) as skip:
+        RowBuilder(tokenizer, 10_000, "drop")(made, summaries)
+    name = part.partition(",")[0]
+    assert (skip.value.reason, skip.value.detail) == (f"control token in the {name}", token)
+
+
+LLAMA2 = (
+    "{{ bos_token }}[INST] {% if messages[0].role == 'system' %}<<SYS>>\n{{ messages[0].content }}\n<</SYS>>\n\n"
+    "{{ messages[1].content }}{% else %}{{ messages[0].content }}{% endif %} [/INST]"
+)
+
+
+@pytest.mark.parametrize(
+    ("template", "found", "harmless"),
+    [
+        (R1, ["<|User|>", "<|Assistant|>", "<|bos|>", "<think>", "</think>"], ["<|im_start|>", "[INST]", "a < b > c"]),
+        (CHATML, ["<|im_start|>", "<|im_end|>"], ["<|User|>", "<div>", "$x <y$", "[A]"]),
+        (LLAMA2, ["[INST]", "[/INST]", "<<SYS>>", "<</SYS>>", "<|eos|>"], ["[THE]", "<SYS>", "<|im_end|>"]),
+    ],
+    ids=["r1", "chatml", "llama 2"],
+)
+def test_control_is_what_this_tokenizer_and_its_template_take_for_it(template, found, harmless):
+    tokenizer = make_tokenizer(R1 if template is LLAMA2 else template)
+    tokenizer.add_tokens(["<think>", "</think>"] if template is R1 else [], special_tokens=False)
+    tokenizer.chat_template = template
+    pattern = control_texts(tokenizer)
+    assert all(pattern.search(f"in {text}.") for text in [*found, BEGIN_SUMMARY])
+    assert not any(pattern.search(f"in {text}.") for text in harmless)
+
+
+def test_the_delimiters_of_a_thought_are_no_fault_of_the_row():
+    tokenizer = make_tokenizer(R1)
+    tokenizer.add_tokens(["<think>", "</think>"], special_tokens=False)
+    add_delimiters(tokenizer)
+    made = replace(trace(1, ["One."]), before="<think>\n", after="</think>\n\nSo 2.")
+    assert RowBuilder(tokenizer, 10_000, "drop")(made, {0: "x"}).text.startswith("<think>\nOne.")
+    with pytest.raises(Skip, match="control token in the answer"):
+        RowBuilder(tokenizer, 10_000, "drop")(replace(made, after="</think>\n\n<think>So 2."), {0: "x"})
+
+
+def test_text_of_others_is_only_text_in_the_pages(configure, tmp_path, model):
+    script = "</pre></style><script>alert(1)</script><!--"
+    traces = [replace(trace(n, [f"{script} {n}", "-->"], split="train"), id=f"{script}{n}") for n in range(2)]
+    traces[1] = replace(traces[1], user=f"{script} <|end_of_turn|>")
+    prepared_run(tmp_path / "runs", traces)
+    with serve(lambda call: completion("<img src=x onerror=alert(2)>")) as server:
+        cfg = configure(server.url)
+        summarize(cfg)
+        build(cfg)
+    page = (built(cfg) / "validation.html").read_text()
+    assert "&lt;script&gt;" in page and "<script" not in page and "<img" not in page and "<!--" not in page
+
+
+def test_what_build_drops_is_named_beside_the_set(configure, tmp_path, model):
+    traces = [trace(n, texts(n, 2), split="train") for n in range(4)]
+    traces[1] = replace(traces[1], user="What does <|end_of_turn|> mean?")
+    traces[3] = replace(traces[3], user=traces[2].user, split="validation")
+    prepared_run(tmp_path / "runs", traces)
+    with serve() as server:
+        cfg = configure(server.url)
+        summarize(cfg)
+        build(cfg)
+    assert rows(built(cfg) / "dropped.jsonl") == [
+        {"id": "t1", "reason": "control token in the question", "detail": "<|end_of_turn|>"},
+        {"id": "t3", "reason": "problem in both splits", "detail": ""},
+    ]
+    assert manifest(built(cfg))["counts"]["dropped"] == {
+        "control token in the question": 1,
+        "problem in both splits": 1,
+    }
+    assert [row["id"] for row in rows(built(cfg) / "train.jsonl")] == ["t0", "t2"]
+
+
+def test_n14_a_full_disk_or_quota_is_one_sentence(configure, tmp_path, model, monkeypatch):
+    prepared_run(tmp_path / "runs", [trace(n, texts(n, 2), split="train") for n in range(4)])
+    with serve() as server:
+        cfg = configure(server.url)
+        summarize(cfg)
+    for number in (errno.ENOSPC, errno.EDQUOT):
+
+        def full(*arguments, number=number):
+            raise OSError(number, os.strerror(number))
+
+        with monkeypatch.context() as patch:
+            patch.setattr(DatasetWriter, "add", full)
+            with pytest.raises(UserError, match="No space left on the disk .* or set paths.runs"):
+                build(cfg)
+        gc.collect()  # the lock on the directory goes with the run that failed
+    build(cfg)
 
 
 def failing(call):

@@ -3,9 +3,9 @@
 import pytest
 
 from data_gen.decontamination import Decontamination, ngrams, normalise, problem_text
-from data_gen.jsonl import read_rows
 from data_gen.records import Skip
 from data_gen.split import Split
+from pipeline import read_rows
 from tests.data_gen.conftest import trace
 
 PROBLEM = r"What is $\dfrac{3}{4}+\frac14$, if $x \ge 2$?"

@@ -51,6 +51,21 @@ def only_for(index: int, answer):
         (completion("word " * 60), "too long"),
         (completion("done<|end_of_summary|> and more"), "delimiter"),
         (completion("<\uff5cAssistant\uff5c> x = 4"), "delimiter"),
+        (completion("x = 4", finish="tool_calls"), "finish reason tool_calls"),
+        (completion("x = 4", finish="insufficient_system_resource"), "finish reason insufficient_system_resource"),
+        (completion("x = 4", finish=["stop"]), "finish reason ['stop']"),
+        (completion("\ud835 = 4"), "broken text"),
+        (completion("x " * 6000), "too long"),
+        (completion([{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}]), "blank"),
+        (completion([{"type": "image_url", "image_url": {"url": "x"}}]), "broken reply"),
+        (completion({"text": "x = 4"}), "broken reply"),
+        (completion(4), "broken reply"),
+        (Answer(body={"choices": [{"message": "x = 4", "finish_reason": "stop"}]}), "broken reply"),
+        (Answer(body={"choices": {"message": {"content": "x = 4"}}}), "broken reply"),
+        (Answer(body={"choices": [None]}), "broken reply"),
+        (Answer(body=[{"choices": []}]), "broken reply"),
+        (Answer(body=None), "broken reply"),
+        (Answer(body="[" * 100_000), "broken reply"),
         (Answer(body={"object": "error"}), "broken reply"),
         (Answer(body="<html>busy</html>", headers={"Content-Type": "text/html"}), "broken reply"),
         (Answer(body='{"choices": [', headers={"Content-Type": "application/json"}), "broken reply"),
@@ -66,6 +81,71 @@ def test_d01_d02_an_unusable_reply_is_retried_then_listed(configure, tmp_path, a
     assert failures[2]["reason"] == reason
     assert len([call for call in server.calls if ".2 " in call.paragraph]) == 3
     assert all(row["summary"].strip() for row in summaries.values())
+
+
+@pytest.mark.parametrize(
+    ("content", "summary"),
+    [
+        ([{"type": "text", "text": "x "}, {"type": "text", "text": "= 4"}], "x = 4"),
+        (
+            [{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}, {"type": "text", "text": "x = 4"}],
+            "x = 4",
+        ),
+        ([{"type": "reasoning", "summary": []}, {"type": "output_text", "text": "x = 4"}], "x = 4"),
+        (["x", " = 4"], "x = 4"),
+        ("\U0001d465 = 4", "\U0001d465 = 4"),
+    ],
+)
+@pytest.mark.parametrize(
+    "usage", [{"prompt_tokens": True, "completion_tokens": -3}, ["x"], None, {"completion_tokens": "5"}]
+)
+def test_n12_the_text_parts_of_a_reply_are_joined(configure, tmp_path, content, summary, usage):
+    answer = completion(content)
+    answer.body["usage"] = usage
+    summaries, failures, server = run_with(configure, tmp_path, lambda call: answer, paragraphs=2)
+    assert [row["summary"] for row in summaries.values()] == [summary] * 2
+    assert len(server.calls) == 2
+
+
+def test_n11_one_broken_text_loses_none_of_those_that_wait_with_it(configure, tmp_path):
+    raw = {"teacher.answer": "json", "summarize.patience.answers": 1, "teacher.concurrency": 30}
+    script = only_for(7, completion('{"results": "a \\ud835 b"}'))
+
+    def good(call):
+        return completion('{"results": "a note", "more": "\ud835"}') if ".3 " in call.paragraph else None
+
+    def both(call):
+        answer = good(call) or script(call)
+        return answer if "results" in str(answer.body) else completion('{"results": "x = 4"}')
+
+    summaries, failures, _ = run_with(configure, tmp_path, both, paragraphs=30, **raw)
+    assert set(failures) == {7} and failures[7]["reason"] == "broken text"
+    stored = rows(next((tmp_path / "runs/summarize").glob("*/replies.jsonl")))
+    assert len(stored) == 29
+    assert next(row["raw"] for row in stored if row["paragraph"] == 3) == '{"results": "a note", "more": "\ud835"}'
+
+
+@pytest.mark.parametrize(
+    "value", ["inf", "nan", "1e400", "-5", "soon", "Tue, 99 Foo 2026", "Mon, 01 Dec 2025 05:00:00"]
+)
+@pytest.mark.parametrize("name", ["Retry-After", "retry-after-ms"])
+def test_a_retry_after_that_is_no_time_is_passed_over(configure, tmp_path, name, value):
+    limited = Answer(status=429, body={"error": {}}, headers={name: value})
+    started = time.monotonic()
+    summaries, failures, _ = run_with(
+        configure, tmp_path, only_for(0, lambda call: limited if call.attempt == 0 else None), paragraphs=1
+    )
+    assert not failures
+    assert time.monotonic() - started < 3
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_a_wait_beyond_patience_is_not_waited_for(configure, tmp_path, status):
+    answer = Answer(status=status, body={"error": {}}, headers={"Retry-After": "86400"})
+    started = time.monotonic()
+    _, failures, server = run_with(configure, tmp_path, lambda call: answer, paragraphs=2)
+    assert time.monotonic() - started < 3
+    assert len(failures) == len(server.calls) == 2
 
 
 @pytest.mark.parametrize("reason", ["blank", "length", "too long"])

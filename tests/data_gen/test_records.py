@@ -1,17 +1,18 @@
 """Public schemas (D16): both shapes give the same trace, an unknown one is named, unusable rows are counted."""
 
 import json
-from collections import Counter
+import re
 
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
+from data_gen.boxed import boxed_answer
+from data_gen.conversations import read_conversation, read_conversations
 from data_gen.lengths import approximate_tokens
-from data_gen.records import Skip, boxed_answer, cut_at_thought, read_conversation
+from data_gen.records import Skip, cut_at_thought, joined_text, read_turns
 from data_gen.segmentation import Segmentation
-from data_gen.sources import Ledger, Published
-from data_gen.traces import read_trace, read_traces
+from data_gen.sources import Drawn, Published
 from zoomr.errors import UserError
 
 RAW = Segmentation(merge=False, minimum=120, target=225, maximum=512)
@@ -33,7 +34,7 @@ MESSAGES = {
 
 
 def read(row):
-    return read_trace(row, 0, RAW, approximate_tokens)
+    return read_conversation(row, 0, RAW, approximate_tokens)
 
 
 def test_d16_both_schemas_give_the_same_trace():
@@ -66,7 +67,7 @@ def test_d16_r1_style_thoughts_are_known():
 )
 def test_d16_an_unknown_schema_is_named_with_its_row(row, named):
     with pytest.raises(UserError, match="dataset.path") as error:
-        read_conversation(row, 7)
+        read_turns(row, 7)
     assert named in str(error.value)
 
 
@@ -84,13 +85,48 @@ def with_assistant(text):
         (with_assistant("<think>\nhm"), "thought not closed"),
         (with_assistant("<think>\n\n</think>4"), "empty thought"),
         ({"conversations": CONVERSATIONS["conversations"] * 2}, "more than one question"),
+        (with_assistant("<think>\n\ud835 = 2</think>4"), "half of a surrogate pair"),
+        (with_assistant(["<think>one</think>", {"type": "image_url", "image_url": "x"}]), "content that is not text"),
+        (with_assistant({"text": "4"}), "content that is not text"),
+        (with_assistant([{"type": "thinking", "text": "<think>x</think>4"}]), "content that is not text"),
+        (with_assistant(4), "content that is not text"),
+        ({"messages": "What is 2+2?"}, "turns that are no list of objects"),
+        ({"messages": [None, None]}, "turns that are no list of objects"),
+        ({"messages": {"role": "user"}}, "turns that are no list of objects"),
+        ({**CONVERSATIONS, "system": 3}, "content that is not text"),
     ],
 )
-def test_d16_unusable_rows_are_counted_by_reason(row, reason):
-    skipped = Counter()
-    traces = list(read_traces([CONVERSATIONS, row, MESSAGES], RAW, approximate_tokens, skipped))
+def test_d16_n11_n12_unusable_rows_are_named_with_their_reason(row, reason):
+    skipped = []
+    traces = list(read_conversations([CONVERSATIONS, {**row, "id": 7}, MESSAGES], RAW, approximate_tokens, skipped))
     assert len(traces) == 1
-    assert skipped == {reason: 1, "duplicate": 1}
+    assert [(row["id"], row["reason"]) for row in skipped] == [("7", reason), ("row 2", "duplicate")]
+
+
+def test_n12_the_parts_of_a_content_are_joined():
+    parts = [{"type": "text", "text": ASSISTANT[:30]}, {"type": "text", "text": ASSISTANT[30:]}]
+    assert read({"conversations": [{"from": "user", "value": ["2+", "2?"]}, {"from": "gpt", "value": parts}]}) == read(
+        CONVERSATIONS | {"system": None}
+    )
+    assert joined_text(["a", {"type": "text", "text": "b"}, "c"]) == "abc"
+    assert joined_text(None) == joined_text([]) == ""
+
+
+@pytest.mark.parametrize(
+    ("given", "answer"), [(7, "7"), (0, "0"), (1.5, "1.5"), ("7", "7"), ("", "4"), (None, "4"), (["7"], "4")]
+)
+def test_an_answer_of_another_type_is_text_or_the_boxed_one(given, answer):
+    assert read({**CONVERSATIONS, "answer": given}).answer == answer
+
+
+@pytest.mark.parametrize("split", ["test", "aops", 3, ["train"], None])
+def test_a_split_that_is_none_of_ours_decides_nothing(split):
+    assert read({**CONVERSATIONS, "split": split}).split is None
+    assert read({**CONVERSATIONS, "split": "validation"}).split == "validation"
+
+
+def test_n11_an_id_with_half_a_character_can_be_written():
+    assert read({**CONVERSATIONS, "id": "a\ud835"}).id == "a\ufffd"
 
 
 def test_the_turn_is_cut_without_loss():
@@ -100,8 +136,8 @@ def test_the_turn_is_cut_without_loss():
 
 def test_ids_do_not_depend_on_the_order_of_rows():
     rows = [with_assistant(f"<think>{n}</think>") for n in range(5)]
-    ids = [t.id for t in read_traces(rows, RAW, approximate_tokens, Counter())]
-    assert ids == [t.id for t in read_traces(rows[::-1], RAW, approximate_tokens, Counter())][::-1]
+    ids = [t.id for t in read_conversations(rows, RAW, approximate_tokens, [])]
+    assert ids == [t.id for t in read_conversations(rows[::-1], RAW, approximate_tokens, [])][::-1]
     assert len(set(ids)) == 5
 
 
@@ -110,20 +146,23 @@ def test_ids_do_not_depend_on_the_order_of_rows():
     [
         (r"so \boxed{\frac{1}{2}}.", r"\frac{1}{2}"),
         (r"\boxed{1} then \boxed {2}", "2"),
-        (r"\boxed{3} and \boxed{4", "3"),
+        (r"\boxed{3} and \boxed{4", None),  # the thought went on: no credit for the earlier box
+        (r"\boxed{3} and \boxed{4}", "3, 4"),
         (r"\boxed{\{1,2\}}", r"\{1,2\}"),
         ("none", None),
     ],
 )
 def test_boxed_answers(text, answer):
-    assert boxed_answer(text) == answer
+    assert boxed_answer(text).text == answer
 
 
 def test_d16_json_lines_and_parquet_give_the_same_rows(tmp_path):
     rows = [CONVERSATIONS, with_assistant("<think>x</think>") | {"system": None}]
     (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    (tmp_path / "a.json").write_text(json.dumps(rows))
     pyarrow.parquet.write_table(pa.Table.from_pylist(rows), tmp_path / "a.parquet")
     assert list(Published(str(tmp_path / "a.jsonl")).rows()) == rows
+    assert list(Published(str(tmp_path / "a.json")).rows()) == rows
     assert list(Published(str(tmp_path / "a.parquet")).rows()) == rows
 
 
@@ -131,7 +170,9 @@ def test_d16_json_lines_and_parquet_give_the_same_rows(tmp_path):
     ("name", "content", "sentence"),
     [
         ("missing.jsonl", None, "does not exist"),
-        ("broken.jsonl", "{", "is not JSON Lines"),
+        ("broken.jsonl", "{", "line 1 is not JSON"),
+        ("strings.json", '["a", "b"]', "row 1 is no object"),
+        ("broken.parquet", "PAR1", "is not a Parquet file"),
         ("notes.txt", "x", "must end in one of"),
     ],
 )
@@ -161,7 +202,7 @@ def test_d16_the_commit_that_was_read_is_kept(monkeypatch):
 
 
 def test_ledger_rows_have_their_own_split():
-    rows = list(Ledger(train=3, validation=2, lengths=(4, 5)).rows())
+    rows = list(Drawn("ledger", train=3, validation=2, lengths=(4, 5)).rows())
     assert [row["split"] for row in rows] == ["train"] * 3 + ["validation"] * 2
     assert all(len(read(row).paragraphs) in (5, 6) for row in rows)
 
@@ -169,3 +210,21 @@ def test_ledger_rows_have_their_own_split():
 def test_a_truncated_trace_is_skipped():
     with pytest.raises(Skip, match="not closed"):
         cut_at_thought("<|begin_of_thought|>\n\nand then")
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"world": "storys"}, "dataset.source.world=storys must be one of ledger, stories."),
+        ({"value": "first"}, "dataset.source.value=first must be one of last, anywhere."),
+    ],
+)
+def test_a_world_that_there_is_not_is_refused_before_anything_is_drawn(changes, sentence):
+    with pytest.raises(UserError, match=re.escape(sentence)):
+        Drawn(**{"world": "ledger", "train": 1, "validation": 0, "lengths": (4,)} | changes)
+
+
+def test_other_rules_of_a_world_are_other_inputs():
+    names = {world: set(Drawn(world, 1, 0, (4,)).inputs) for world in ("ledger", "stories")}
+    assert names["ledger"] == {"world/world.py"}
+    assert names["stories"] == {"world/drawing.py", "world/story.py", "world/wording.yaml"}

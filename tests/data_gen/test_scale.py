@@ -13,15 +13,15 @@ import hydra
 import openai  # noqa: F401  (its import would count against the rate)
 
 from data_gen.assemble import RowBuilder
-from data_gen.assembly_line import AssemblyLine
+from data_gen.conversations import Conversation
+from data_gen.dataset import write_splits
 from data_gen.decontamination import Decontamination
-from data_gen.jsonl import write_rows
 from data_gen.ledger.tokens import ledger_tokenizer
 from data_gen.split import Split
-from data_gen.store import ReplyStore
 from data_gen.summarize import summarize
-from data_gen.teacher.prompt import Prompt, requests, teacher_identity
+from data_gen.teacher.prompt import Prompt, teacher_identity
 from data_gen.validation import Validation
+from pipeline import AppendLog, write_rows
 from tests.data_gen.conftest import prepared_run, rows, summarize_run, texts, trace
 from tests.data_gen.scripted_server import serve
 from zoomr.loading import add_delimiters
@@ -86,14 +86,12 @@ def assemble(directory: Path, count: int) -> int:
     write_rows(path, ({"trace": name, "paragraph": index, "summary": "a note"} for name, index in pairs))
     decontamination = Decontamination(8, 0.6)
     validation = Validation(tokenizer, decontamination, {}, samples=3)
-    rows_of = RowBuilder(tokenizer, 10**6, "drop")
-    line = AssemblyLine(rows_of, decontamination, Split(0.1), validation, leave_missing=False)
+    make_row = RowBuilder(tokenizer, 10**6, "drop")
     tracemalloc.start()
     try:
-        counts = line.run(
-            (trace(n, texts(n, 40)) for n in range(count)), count, path, directory, ("train", "validation")
-        )
-        assert sum(counts["rows"].values()) == count
+        traces = (trace(n, texts(n, 40)) for n in range(count))
+        write_splits(traces, path, directory, make_row, Split(0.1), validation)
+        assert sum(validation.kept.values()) == count
         return tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -111,21 +109,21 @@ def finish_all_but_the_last_trace(cfg, runs):
     teacher = hydra.utils.instantiate(cfg.teacher)
     prompt = Prompt.load(cfg.summarize.prompt, cfg.summarize.context, cfg.summarize.previous)
     identity = teacher_identity(teacher, cfg.summarize.summary_tokens)
-    store = ReplyStore(summarize_run(cfg) / "replies.jsonl")
-    for row in rows(next(runs.glob("prepare/*/traces.jsonl")))[:-1]:
-        store.extend([reply(request) for request in requests(row, prompt, identity)])
-    store.close()
+    with AppendLog(summarize_run(cfg) / "replies.jsonl") as log:
+        for row in rows(next(runs.glob("prepare/*/traces.jsonl")))[:-1]:
+            ids = enumerate(prompt.ids(Conversation(**row), identity))
+            log.extend([reply(request, row["id"], index) for index, request in ids])
 
 
-def reply(request):
+def reply(request, trace_id, paragraph):
     usage = {"prompt_tokens": 400, "completion_tokens": 12}
     return {
-        "id": request.id,
-        "trace": request.trace,
-        "paragraph": request.paragraph,
-        "summary": "the sum of the two is found to be 42",
-        "raw": "x",
+        "id": request,
+        "trace": trace_id,
+        "paragraph": paragraph,
+        "raw": "the sum of the two is found to be 42",
         "finish_reason": "stop",
+        "budget": 96,
         "usage": usage,
         "model": "m",
         "tries": [],

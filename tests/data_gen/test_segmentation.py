@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from data_gen.jsonl import read_rows
 from data_gen.lengths import approximate_tokens
 from data_gen.records import Skip, cut_at_thought
 from data_gen.segmentation import BLANK_LINES, Segmentation, cut
+from pipeline import read_rows
 
 RAW = Segmentation(merge=False, minimum=120, target=225, maximum=512)
 MERGED = Segmentation(merge=True, minimum=120, target=225, maximum=512)

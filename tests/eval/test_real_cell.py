@@ -33,7 +33,8 @@ def cell(base, root, policy, batch_size=4, samples=2):
             "model": {"name": "tiny", "path": str(base), "revision": None, "dtype": "float32"},
             "checkpoint": "base",
             "benchmark": {
-                "_target_": "eval.benchmarks.LedgerBenchmark", "name": "ledger", "lengths": [4, 5], "count": 3
+                "_target_": "data_gen.benchmarks.DrawnBenchmark", "name": "ledger", "world": "ledger",
+                "lengths": [4, 5], "count": 3,
             },
             "generation": {"temperature": 0.8, "top_p": 0.9, "samples": samples, "max_new_tokens": 24},
             "method": {"name": name} | settings,

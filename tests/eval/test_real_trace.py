@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from data_gen.assemble import insert_summaries
-from data_gen.jsonl import read_rows
+from data_gen.conversations import read_conversation
 from data_gen.lengths import approximate_tokens
 from data_gen.segmentation import Segmentation
-from data_gen.traces import read_trace
+from pipeline import read_rows
 
 ROOT = Path(__file__).parents[2]
 MODEL = ROOT / "runs" / "models" / "smollm2-135m-instruct"
@@ -28,7 +28,7 @@ def test_mask_and_gather_agree_on_a_real_trace():
     from zoomr.prompts import render_row
 
     model, tokenizer = load(MODEL)
-    trace = read_trace(next(iter(read_rows(TRACES))), 0, SMALL, approximate_tokens)
+    trace = read_conversation(next(iter(read_rows(TRACES))), 0, SMALL, approximate_tokens)
     summaries = {index: " ".join(text.split()[:6]) for index, text in enumerate(trace.paragraphs)}
     ids, prompt = render_row(tokenizer, "", trace.user, insert_summaries(trace, summaries))
     start, given, policy = ids[:prompt], ids[prompt : prompt + 220], ZoomR(window=24, c=1, k=1)

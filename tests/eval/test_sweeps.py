@@ -14,7 +14,7 @@ from hydra import compose, initialize_config_dir
 from hydra.utils import get_class
 from omegaconf import OmegaConf
 
-from eval.benchmarks import Problem
+from data_gen.benchmarks import Problem
 from eval.cells import method_label, method_settings, requests
 from eval.sweeps import jobs, planned_cells
 from pipeline.cli import composing, stage
@@ -57,7 +57,7 @@ def test_every_option_that_the_paper_leaves_open_is_a_cell_of_its_own():
 
 def test_a_baseline_with_the_prompt_kept_is_the_baseline_with_one_setting_changed():
     plain, kept = planned_cells(["eval.generate method=h2o", "eval.generate method=h2o option=keep_prompt"], [])
-    assert OmegaConf.merge(plain.config.method, {"protect_prompt": True}) == kept.config.method
+    assert OmegaConf.merge(plain.config.method, {"keep_prompt": True}) == kept.config.method
     assert method_label(*method_settings(kept.config.method)) == "h2o with prompt"
 
 

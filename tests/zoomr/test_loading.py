@@ -2,11 +2,13 @@
 
 import pytest
 import torch
-from transformers import AutoTokenizer
+from tokenizers import Tokenizer, models, pre_tokenizers
+from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from tests.train.tiny import TEMPLATES, make_tokenizer, save_base
 from zoomr.errors import UserError
 from zoomr.loading import DELIMITERS, add_delimiters, load, load_tokenizer
+from zoomr.summaries.segments import boundary_table, delimiter_ids
 
 CONTEXTS = ["{}", "\n{}", "x.{}", "x. {}", "{}\n", "{}x", "{}{}", "2{}2", "  {}  "]
 
@@ -74,13 +76,71 @@ def test_dtype_and_attention_are_selectable(tmp_path):
     assert model.config._attn_implementation == "eager"
 
 
-@pytest.mark.parametrize("path", ["no/such-model", "./nowhere", "a/b/c/d"])
+@pytest.mark.parametrize("path", ["no/such-model", "./nowhere", "a/b/c/d", "os.path:somewhere"])
 def test_a_model_that_cannot_be_had_is_named(path, monkeypatch):
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    with pytest.raises(UserError, match=f"^model.path={path} at model.revision=main is neither"):
+    with pytest.raises(UserError, match=f"^path={path} at revision=main is neither"):
         load(path, revision="main")
 
 
 def test_a_directory_without_a_model_is_named(tmp_path):
     with pytest.raises(UserError, match="holds no model"):
         load(tmp_path)
+
+
+def test_the_last_export_of_a_stage_and_each_by_name_are_loaded(tmp_path):
+    save_base(tmp_path / "micro-1a" / "merged")
+    (tmp_path / "latest").write_text("micro-1a")
+    for path in (tmp_path / "latest", tmp_path / "micro-1a", tmp_path / "micro-1a" / "merged"):
+        model, tokenizer = load(path)
+        assert model.get_input_embeddings().weight.shape[0] == len(tokenizer)
+    (tmp_path / "latest").write_text("gone-2b\n")
+    with pytest.raises(UserError, match="^path=.*latest is neither|^path=.*latest holds no model"):
+        load(tmp_path / "latest")
+    with pytest.raises(UserError, match="^path=.*config.json holds no model"):
+        load(tmp_path / "micro-1a" / "merged" / "config.json")
+
+
+WORDS = ["a", "b", "c", ".", "x!", "\n\n", "[U]"]
+
+
+def with_holes(kind, ids):
+    vocabulary = dict(zip(WORDS, ids, strict=True))
+    made = {
+        "words": lambda: models.WordLevel(vocabulary, "[U]"),
+        "pairs": lambda: models.BPE(vocabulary, []),
+        "pieces": lambda: models.WordPiece(vocabulary, unk_token="[U]"),
+    }
+    core = Tokenizer(made[kind]())
+    core.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    return PreTrainedTokenizerFast(tokenizer_object=core, unk_token="[U]")
+
+
+@pytest.mark.parametrize("kind", ["words", "pairs", "pieces"])
+@pytest.mark.parametrize(
+    "ids", [[0, 1, 4, 5, 6, 8, 9], [2, 3, 4, 5, 6, 7, 8], [0, 1, 2, 3, 4, 5, 40], [6, 5, 9, 3, 2, 1, 0]]
+)
+def test_n08_delimiters_lie_above_every_id_in_use(kind, ids, tmp_path):
+    tokenizer = with_holes(kind, ids)
+    before = tokenizer.get_vocab()
+    config = LlamaConfig(
+        vocab_size=max(ids) + 1, hidden_size=8, intermediate_size=8, num_hidden_layers=1, num_attention_heads=1
+    )
+    LlamaForCausalLM(config).save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    weight = LlamaForCausalLM.from_pretrained(tmp_path).get_input_embeddings().weight
+    model, loaded = load(tmp_path)
+    assert delimiter_ids(loaded) == (max(ids) + 1, max(ids) + 2)
+    assert before.items() <= loaded.get_vocab().items()
+    assert torch.equal(model.get_input_embeddings().weight[: max(ids) + 1], weight)
+    assert len(model.get_input_embeddings().weight) == max(ids) + 3
+    assert boundary_table(loaded) == {before[word] for word in (".", "x!", "\n\n")}
+    loaded.save_pretrained(tmp_path)
+    assert load_tokenizer(tmp_path).get_vocab() == loaded.get_vocab()
+
+
+def test_n08_a_vocabulary_that_takes_no_ids_above_its_own_is_refused(monkeypatch):
+    tokenizer = with_holes("words", [1, 2, 7, 8, 9, 5, 0])
+    monkeypatch.setattr(type(tokenizer), "backend_tokenizer", None)
+    with pytest.raises(UserError, match="has unused ids and takes no tokens above them"):
+        add_delimiters(tokenizer)

@@ -1,9 +1,0 @@
-"""Problems with known answers, from the hub, from a file, or made here."""
-
-from eval.benchmarks.choices import ChoiceTable
-from eval.benchmarks.ledger import LedgerBenchmark
-from eval.benchmarks.math_table import MathTable
-from eval.benchmarks.problem import Benchmark, Problem, checksum
-from eval.benchmarks.word_problems import WordProblems
-
-__all__ = ["Benchmark", "ChoiceTable", "LedgerBenchmark", "MathTable", "Problem", "WordProblems", "checksum"]
