@@ -6,8 +6,9 @@ import pytest
 
 from eval.benchmarks import Problem
 from eval.budget import Reference, matched_budget
-from eval.cells import directory_label, method_label, requests, sample_seed
+from eval.cells import directory_label, requests, sample_seed
 from eval.checkpoint import Checkpoint
+from eval.reporting.names import method_label
 from pipeline import read_manifest
 from zoomr.errors import UserError
 
@@ -36,7 +37,7 @@ def test_a_wrong_shard_is_named(shard):
 def test_h02_labels_tell_settings_apart_and_make_plain_directory_names():
     labels = {method_label("zoomr", {"c": c, "k": k}) for c in (1, 2) for k in (1, 2)}
     assert len(labels) == 4
-    assert method_label("h2o_prompt", {"budget": "match", "protect_prompt": True}) == "h2o with prompt"
+    assert method_label("h2o", {"budget": "match", "protect_prompt": True}) == "h2o with prompt"
     name = directory_label(method_label("h2o", {"budget": "64 MB"}), "math500")
     assert name == "h2o-budget-64-MB-math500"
 
