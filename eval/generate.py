@@ -11,9 +11,10 @@ from omegaconf import DictConfig, OmegaConf
 
 from data_gen.benchmarks import Benchmark, checksum
 from eval.budget import Reference, matched_budget
-from eval.cells import Request, directory_label, generation_settings, method_label, method_settings, requests
+from eval.cells import Request, directory_label, generation_settings, method_settings, requests
 from eval.checkpoint import Checkpoint, find_checkpoint
 from eval.decode import decode
+from eval.reporting.names import method_label
 from eval.samples import SAMPLES, read_samples
 from pipeline import AppendLog, Run, progress, write_atomic, write_rows
 from pipeline.cli import stage

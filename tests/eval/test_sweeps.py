@@ -15,7 +15,8 @@ from hydra.utils import get_class
 from omegaconf import OmegaConf
 
 from data_gen.benchmarks import Problem
-from eval.cells import method_label, method_settings, requests
+from eval.cells import method_settings, requests
+from eval.reporting.names import method_label
 from eval.sweeps import jobs, planned_cells
 from pipeline.cli import composing, stage
 from tests.eval.conftest import data_file, json_lines
