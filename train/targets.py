@@ -20,8 +20,9 @@ def contrast(mass: Tensor, candidates: Tensor) -> tuple[Tensor, Tensor]:
 
     Heads look at some paragraphs whatever the step is, mostly at the latest. The habit is the mean share that the
     paragraph had at earlier boundaries; as it has no past at first, the mean share of paragraphs as recent as it counts
-    like `PRIOR` boundaries of its own. A boundary weighs as much as the square of the attention that its span gives to
-    paragraphs at all: where there is little, heads are busy with the window.
+    like `PRIOR` boundaries of its own. Shares were larger when paragraphs were fewer, so at many boundaries nothing is
+    above the habit; they weigh nothing. The others weigh as much as the square of the attention that their span gives
+    to paragraphs at all: where there is little, heads are busy with the window.
 
     Parameters
     ----------
@@ -42,7 +43,8 @@ def contrast(mass: Tensor, candidates: Tensor) -> tuple[Tensor, Tensor]:
     own, seen = _before(share), _before(candidates.float())
     recent = _before(_from_latest(share, candidates)) / _before(candidates.float()).clamp(min=1)
     habit = (own + PRIOR * _from_latest(recent, candidates)) / (seen + PRIOR)
-    return _distribution((share - habit).clamp(min=0) * candidates), mass.sum(1).square()
+    shares = _distribution((share - habit).clamp(min=0) * candidates)
+    return shares, mass.sum(1).square() * shares.sum(1)
 
 
 def gradient(fall: Tensor, candidates: Tensor) -> tuple[Tensor, Tensor]:

@@ -144,8 +144,9 @@ def test_contrast_is_what_a_slow_loop_finds():
             usual = sum(alike) / len(alike) if alike else 0
             habit = (sum(own) + targets.PRIOR * usual) / (len(own) + targets.PRIOR)
             expected[s, n] = max(0, shares[s][n] - habit)
-        expected[s] /= expected[s].sum()
-        weights[s] = mass[s, :count].sum() ** 2
+        if expected[s].sum():
+            expected[s] /= expected[s].sum()
+            weights[s] = mass[s, :count].sum() ** 2
     found = targets.contrast(mass, candidates)
     torch.testing.assert_close(found[0], expected)
     torch.testing.assert_close(found[1], weights)
