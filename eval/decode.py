@@ -4,11 +4,11 @@ import hashlib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from hydra.utils import instantiate
 from omegaconf import DictConfig
 
 from eval.cells import Request, method_settings
 from eval.checkpoint import Checkpoint
+from eval.policies import make_policy
 from zoomr.errors import UserError
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def decode(
                 model,
                 tokenizer,
                 [prompts[request.problem.id] for request in missing],
-                policy=make_policy(settings, missing),
+                policy=policy_for(settings, model, missing),
                 max_new_tokens=cfg.generation.max_new_tokens,
                 temperature=cfg.generation.temperature,
                 top_p=cfg.generation.top_p,
@@ -128,13 +128,13 @@ def budget_tokens(budget: Any, cfg: DictConfig, model: Any, prompt_tokens: int, 
     )
 
 
-def make_policy(settings: dict[str, Any], requests: list[Request]) -> Any:
+def policy_for(settings: dict[str, Any], model: Any, requests: list[Request]) -> Any:
     """The policy for these requests; targets of `problem` are what each request's problem says it needs."""
     if settings.get("targets") != "problem":
-        return instantiate(settings)
+        return make_policy(settings, model)
     targets = [request.problem.needs for request in requests]
     if None in targets:
         raise UserError(
             "method.targets=problem: these problems do not say what they need; use benchmark=ledger or stories."
         )
-    return instantiate(settings, targets=targets, _convert_="all")
+    return make_policy(settings, model, targets=targets)

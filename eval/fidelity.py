@@ -10,12 +10,12 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
 
 from eval.cells import sample_seed
 from eval.checkpoint import Checkpoint, find_checkpoint
 from eval.given_traces import GivenTrace, given_traces, trace_file
+from eval.policies import make_policy
 from eval.reporting.fidelity import ROWS
 from pipeline import AppendLog, Run, progress
 from pipeline.cli import stage
@@ -129,7 +129,7 @@ def measure(
             policies.append(policy_settings(settings["methods"][method], window, matched, settings["match"]))
         refreshes: list[list[Any]] = [[] for _ in keys]
         found = reference.compare(
-            [instantiate(policy) for policy in policies],
+            [make_policy(policy, model) for policy in policies],
             seed=sample_seed(seed, trace.id, 0),
             traces=[own.append for own in refreshes],
         )

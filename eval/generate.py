@@ -14,6 +14,7 @@ from eval.budget import Reference, matched_budget
 from eval.cells import Request, directory_label, generation_settings, method_settings, requests
 from eval.checkpoint import Checkpoint, find_checkpoint
 from eval.decode import decode
+from eval.policies import index_inputs
 from eval.reporting.names import method_label
 from eval.samples import SAMPLES, read_samples
 from pipeline import AppendLog, Run, progress, write_atomic, write_rows
@@ -70,7 +71,7 @@ def generate_cell(cfg: DictConfig) -> None:
         "generate",
         directory_label(method_label(method, policy), benchmark.name),
         settings=settings,
-        inputs=checkpoint.inputs,
+        inputs=checkpoint.inputs | index_inputs(policy),
         config=config,  # type: ignore[arg-type]
         next_command="python -m eval.score",
     )

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
 
 from data_gen.worlds import world_of
 from eval.checkpoint import Checkpoint, find_checkpoint
+from eval.policies import index_inputs, make_policy
 from eval.reporting.steps import ROWS, looking_heads
 from pipeline import AppendLog, Run, progress, read_rows
 from pipeline.cli import stage
@@ -30,12 +30,15 @@ def measure_steps(cfg: DictConfig) -> None:
     """Measure the methods that are missing; eval.report makes the table and the figure."""
     config: Any = OmegaConf.to_container(cfg, resolve=True)
     checkpoint = find_checkpoint(cfg)
+    indices: dict[str, Path] = {}
+    for policy in config["steps"]["methods"].values():
+        indices |= index_inputs(policy)
     run = Run.open(
         Path(cfg.paths.runs),
         "steps",
         cfg.model.name,
         settings={"steps": config["steps"], "model": checkpoint.settings, "seed": cfg.seed},
-        inputs=checkpoint.inputs,
+        inputs=checkpoint.inputs | indices,
         config=config,
         next_command=f"python -m eval.report preset={cfg.preset.name}",
     )
@@ -71,7 +74,7 @@ def measure_missing(log: AppendLog, checkpoint: Checkpoint, config: dict[str, An
             blanks = {"targets": targets, "tally": tally}
             given = {blank: value for blank, value in blanks.items() if blank in policy}
             known = {key: value for key, value in policy.items() if key not in blanks}
-            forced = run_policy(model, tokenizer, solutions, instantiate(known, _partial_=True)(**given), found)
+            forced = run_policy(model, tokenizer, solutions, make_policy(known, model, **given), found)
             log.append({"id": name, "policy": known, "head_hits": tally.shares()} | found.row(forced))
             bar.update()
 
