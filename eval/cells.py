@@ -9,7 +9,6 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf
 
 from data_gen.benchmarks import Problem
-from eval.reporting.names import method_label as method_label
 from zoomr.errors import UserError
 
 

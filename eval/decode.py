@@ -8,7 +8,7 @@ from omegaconf import DictConfig
 
 from eval.cells import Request, method_settings
 from eval.checkpoint import Checkpoint
-from pipeline.objects import make
+from eval.policies import make_policy
 from zoomr.errors import UserError
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def decode(
                 model,
                 tokenizer,
                 [prompts[request.problem.id] for request in missing],
-                policy=make_policy(settings, missing),
+                policy=policy_for(settings, model, missing),
                 max_new_tokens=cfg.generation.max_new_tokens,
                 temperature=cfg.generation.temperature,
                 top_p=cfg.generation.top_p,
@@ -128,13 +128,16 @@ def budget_tokens(budget: Any, cfg: DictConfig, model: Any, prompt_tokens: int, 
     )
 
 
-def make_policy(settings: dict[str, Any], requests: list[Request]) -> Any:
-    """The policy for these requests; targets of `problem` are what each request's problem says it needs."""
+def policy_for(settings: dict[str, Any], model: Any, requests: list[Request]) -> Any:
+    """The policy for these requests; targets of `problem` are what each request's problem says it needs.
+
+    Without a model it is made to be checked, see `make_policy`.
+    """
     if settings.get("targets") != "problem":
-        return make("method", settings)
+        return make_policy("method", settings, model)
     targets = [request.problem.needs for request in requests]
     if None in targets:
         raise UserError(
             "method.targets=problem: these problems do not say what they need; use benchmark=ledger or stories."
         )
-    return make("method", settings | {"targets": targets})
+    return make_policy("method", settings, model, targets=targets)

@@ -15,10 +15,10 @@ from omegaconf import DictConfig, OmegaConf
 from eval.cells import sample_seed
 from eval.checkpoint import Checkpoint, find_checkpoint
 from eval.given_traces import GivenTrace, given_traces, trace_file
+from eval.policies import make_policy
 from eval.reporting.fidelity import ROWS
 from pipeline import AppendLog, Run, progress
 from pipeline.cli import stage
-from pipeline.objects import make
 from zoomr.errors import UserError
 
 Key = tuple[str, int | None]  # a method, and the window that stands for a budget
@@ -54,7 +54,9 @@ def measure_fidelity(cfg: DictConfig) -> None:
         inputs=checkpoint.inputs | {"fidelity.path": file},
         config=config,
         next_command=f"python -m eval.report preset={cfg.preset.name}",
-        check=lambda: [make_policy(name, policy_of(method)) for name, method in settings["methods"].items()],
+        check=lambda: [
+            make_policy(name_of(key), policy_of(method), None) for key, method in settings["methods"].items()
+        ],
     )
     if not run.complete:
         with closing(run), AppendLog(run.dir / ROWS) as log:
@@ -130,7 +132,7 @@ def measure(
             policies.append(policy_settings(settings["methods"][method], window, matched, settings["match"]))
         refreshes: list[list[Any]] = [[] for _ in keys]
         found = reference.compare(
-            [make_policy(method, policy) for (method, _), policy in zip(keys, policies, strict=True)],
+            [make_policy(name_of(method), policy, model) for (method, _), policy in zip(keys, policies, strict=True)],
             seed=sample_seed(seed, trace.id, 0),
             traces=[own.append for own in refreshes],
         )
@@ -193,9 +195,9 @@ def policy_of(method: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in method.items() if key not in ("name", "show")}
 
 
-def make_policy(method: str, policy: dict[str, Any]) -> Any:
-    """The policy of one of `fidelity.methods`."""
-    return make(f"fidelity.methods.{method}", policy)
+def name_of(method: str) -> str:
+    """The full name of a method's settings."""
+    return f"fidelity.methods.{method}"
 
 
 def active_at(refreshes: list[Any], seen: int) -> int | None:

@@ -11,9 +11,11 @@ from omegaconf import DictConfig, OmegaConf
 
 from data_gen.benchmarks import Benchmark, checksum
 from eval.budget import Reference, matched_budget
-from eval.cells import Request, directory_label, generation_settings, method_label, method_settings, requests
+from eval.cells import Request, directory_label, generation_settings, method_settings, requests
 from eval.checkpoint import Checkpoint, find_checkpoint
-from eval.decode import decode, make_policy
+from eval.decode import decode, policy_for
+from eval.policies import index_inputs
+from eval.reporting.names import method_label
 from eval.samples import SAMPLES, read_samples
 from pipeline import AppendLog, Run, progress, write_atomic, write_rows
 from pipeline.cli import stage
@@ -70,10 +72,10 @@ def generate_cell(cfg: DictConfig) -> None:
         "generate",
         directory_label(method_label(method, policy), benchmark.name),
         settings=settings,
-        inputs=checkpoint.inputs,
+        inputs=checkpoint.inputs | index_inputs(policy),
         config=config,  # type: ignore[arg-type]
         next_command="python -m eval.score",
-        check=lambda: make_policy(policy, wanted),
+        check=lambda: policy_for(policy, None, wanted),
     )
     if run.complete:
         run.say_done()

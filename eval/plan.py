@@ -7,7 +7,7 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf
 
 from eval.hardware import Device, Shape
-from eval.reporting.table1 import markdown
+from eval.reporting.tables import markdown
 from eval.sweeps import PlannedCell, planned_cells
 from pipeline.cli import stage
 from zoomr.errors import UserError

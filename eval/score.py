@@ -8,9 +8,9 @@ from typing import Any
 
 from omegaconf import DictConfig, OmegaConf
 
-from eval.cells import method_label
 from eval.grading.grade import Case, failing_golds, grade
 from eval.grading.pool import SymbolicPool
+from eval.reporting.names import method_label
 from eval.samples import SAMPLES, GeneratedCell, generated_cells, read_samples
 from eval.summary import summarize
 from pipeline import Run, progress, write_json, write_rows

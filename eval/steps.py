@@ -15,10 +15,10 @@ from omegaconf import DictConfig, OmegaConf
 
 from data_gen.worlds import world_of
 from eval.checkpoint import Checkpoint, find_checkpoint
+from eval.policies import index_inputs, make_policy
 from eval.reporting.steps import ROWS, looking_heads
 from pipeline import AppendLog, Run, progress, read_rows
 from pipeline.cli import stage
-from pipeline.objects import make
 from zoomr.errors import UserError
 
 if TYPE_CHECKING:
@@ -32,12 +32,15 @@ def measure_steps(cfg: DictConfig) -> None:
     """Measure the methods that are missing; eval.report makes the table and the figure."""
     config: Any = OmegaConf.to_container(cfg, resolve=True)
     checkpoint = find_checkpoint(cfg)
+    indices: dict[str, Path] = {}
+    for policy in config["steps"]["methods"].values():
+        indices |= index_inputs(policy)
     run = Run.open(
         Path(cfg.paths.runs),
         "steps",
         cfg.model.name,
         settings={"steps": config["steps"], "model": checkpoint.settings, "seed": cfg.seed},
-        inputs=checkpoint.inputs,
+        inputs=checkpoint.inputs | indices,
         config=config,
         next_command=f"python -m eval.report preset={cfg.preset.name}",
         check=lambda: check_policies(config["steps"]["methods"]),
@@ -78,7 +81,8 @@ def measure_missing(log: AppendLog, checkpoint: Checkpoint, config: dict[str, An
             blanks = {"targets": targets, "tally": tally}
             given = {blank: value for blank, value in blanks.items() if blank in policy}
             known = {key: value for key, value in policy.items() if key not in blanks}
-            forced = run_policy(model, tokenizer, solutions, make(f"steps.methods.{name}", known, **given), found)
+            built = make_policy(f"steps.methods.{name}", known, model, **given)
+            forced = run_policy(model, tokenizer, solutions, built, found)
             log.append({"id": name, "policy": known, "head_hits": tally.shares()} | found.row(forced))
             bar.update()
 
@@ -86,7 +90,7 @@ def measure_missing(log: AppendLog, checkpoint: Checkpoint, config: dict[str, An
 def check_policies(methods: dict[str, dict[str, Any]]) -> None:
     """Make every policy once, so that what one refuses is said before a model is loaded."""
     for name, policy in methods.items():
-        make(f"steps.methods.{name}", policy)
+        make_policy(f"steps.methods.{name}", policy, None)
 
 
 def run_policy(model: Any, tokenizer: Any, solutions: "list[Solution]", policy: Any, found: "Found") -> "list[Forced]":

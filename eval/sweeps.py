@@ -10,7 +10,8 @@ from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import DictConfig, OmegaConf
 
-from eval.cells import method_label, method_settings
+from eval.cells import method_settings
+from eval.reporting.names import method_label
 from pipeline import fingerprint
 from pipeline.cli import composing
 

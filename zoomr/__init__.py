@@ -22,6 +22,7 @@ _HOMES = {
     "fidelity": "zoomr.comparison",
     "teacher_forced": "zoomr.forcing",
     "load": "zoomr.loading",
+    "load_index": "zoomr.summaries.index",
     "resolve_budget": "zoomr.budgets",
     "Full": "zoomr.policies",
     "ZoomR": "zoomr.policies",

@@ -10,7 +10,7 @@ other before the next layer starts. The rest goes through the ordinary loop.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -19,7 +19,8 @@ from torch import Tensor
 
 from zoomr.attention import attend
 from zoomr.forcing import Forcing
-from zoomr.memory import BatchView, Memory, decide
+from zoomr.layered import BLOCK, Layered, Visit
+from zoomr.memory import BatchView, decide
 from zoomr.notes import Notes
 from zoomr.policies.base import Policy, Records, Site
 from zoomr.prefill import Prefiller
@@ -32,9 +33,7 @@ from zoomr.summaries.segments import boundary_table, delimiter_ids
 from zoomr.tiers import MaskTiers, Size
 from zoomr.trace import Trace
 
-Visit = Callable[[Tensor], None]
 ABREAST = 6  # rows of one batch at most: each holds a full cache
-BLOCK = 256  # longest chunk
 
 
 def forced_in_chunks(
@@ -217,73 +216,6 @@ class Abreast:
     def _decide(self, place: int, clock: Row) -> None:
         view = BatchView([place], [clock], self.tiers, self.notes)
         decide(self.states[place].decide, view, self.tiers.apply, self.decodings[place].trace)
-
-
-class Layered:
-    """One row, each of whose layers follows the policy by itself.
-
-    Parameters
-    ----------
-    model : transformers causal language model
-        Within `attending`.
-    decoding : Decoding
-    request : Request
-    continuation : list of int
-    """
-
-    def __init__(self, model: Any, decoding: Decoding, request: Request, continuation: list[int]):
-        self.model, self.decoding, self.request, self.continuation = model, decoding, request, continuation
-        self.tokens: list[int] = []
-
-    def run(self, visit: Visit) -> Usage:
-        """Go through the prompt and, block by block, through what is fed after it."""
-        policy, device = self.decoding.policy, self.model.device
-        history = policy.history if Records.HISTORY in policy.records else 0
-        prefill = Prefiller(self.model, Records.ATTENTION in policy.records, history)
-        prompt = prefill([self.request])[0]
-        assert prefill.shape is not None
-        visit(prompt.logits[None])
-        site = Site(replace(prefill.shape, layers=1), 1, device, Rotary.of(self.model))
-        self.rows, self.memories = [], []
-        for layer in range(prefill.shape.layers):
-            row = Row.start(self.request, self.decoding.delimiters, list(self.continuation))
-            memory = Memory(policy, site, self.model.dtype, "gather")
-            one = slice(layer, layer + 1)
-            received = None if prompt.received is None else prompt.received[one]
-            queries = None if prompt.queries is None else prompt.queries[one]
-            own = replace(prompt, keys=prompt.keys[one], values=prompt.values[one], received=received, queries=queries)
-            memory.admit(0, row, own, prefill.scaling)
-            self.rows.append(row)
-            self.memories.append(memory)
-        fed = self.continuation[:-1]  # the last given token is predicted and never fed
-        for start in range(0, len(fed), BLOCK):
-            self.tokens = fed[start : start + BLOCK]
-            first = self.rows[0].position + 1
-            positions = torch.arange(first, first + len(self.tokens), device=device)[None]
-            ids = torch.tensor([self.tokens], device=device)
-            visit(self.model(input_ids=ids, position_ids=positions, use_cache=False, zoomr=self).logits[0])
-        return self._usage()
-
-    def attend(
-        self, module: torch.nn.Module, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, scaling: float
-    ) -> Tensor:
-        """See `Observer.attend`: a layer takes a chunk's tokens one by one."""
-        layer, outputs = int(module.layer_idx), []  # type: ignore[arg-type]
-        row, memory = self.rows[layer], self.memories[layer]
-        for place, row.token in enumerate(self.tokens):
-            here = slice(place, place + 1)
-            row.feed(self.decoding.boundaries)
-            memory.open([row])
-            outputs.append(memory.attend(0, query[:, :, here], key[:, :, here], value[:, :, here], scaling))
-            memory.close()
-        return torch.cat(outputs, dim=1)
-
-    def _usage(self) -> Usage:
-        usages = [row.usage() for row in self.rows]
-        kinds = {
-            kind: sum(one.active_by_kind[kind] for one in usages) / len(usages) for kind in usages[0].active_by_kind
-        }
-        return replace(usages[0], active_by_kind=kinds)
 
 
 class _Visited(Forcing):

@@ -10,7 +10,8 @@ from torch import Tensor
 
 from zoomr.attention import attend, attend_weighed
 from zoomr.notes import Notes
-from zoomr.policies.base import Change, Policy, Records, Resident, Site, SlotView, View, derived_seed
+from zoomr.policies.base import Change, Policy, Records, Site, derived_seed
+from zoomr.policies.views import Resident, SlotView, View
 from zoomr.prefill import Prefilled
 from zoomr.rows import Row
 from zoomr.tiers import Size, Tiers, make_tiers

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from zoomr.policies.base import Clock, Site
+from zoomr.policies.base import Site
+from zoomr.policies.views import Clock
 
 
 class Notes:

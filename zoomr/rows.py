@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 
-from zoomr.policies.base import KINDS, PROMPT, WINDOW
+from zoomr.policies.spans import KINDS, PROMPT, WINDOW
 from zoomr.results import Usage
 from zoomr.summaries.segments import SegmentTracker
 

@@ -20,6 +20,7 @@ from zoomr.results import Status, repeats
 from zoomr.rotary import Rotary
 from zoomr.rows import Request, Row
 from zoomr.sampling import Chooser
+from zoomr.summaries.index import decoder_layers
 from zoomr.trace import Trace
 
 Mode = Literal["gather", "mask"]
@@ -167,7 +168,7 @@ def watching(model: Any, notes: Notes, layer: int | None) -> Iterator[None]:
     def note(module: torch.nn.Module, args: Any, output: Any) -> None:
         notes.hidden = output[0] if isinstance(output, tuple) else output
 
-    handle = model.get_decoder().layers[layer].register_forward_hook(note)
+    handle = decoder_layers(model)[layer].register_forward_hook(note)
     try:
         yield
     finally:

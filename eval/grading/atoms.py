@@ -10,7 +10,7 @@ from eval.grading.units import read_quantity
 _WORDS = re.compile(r"[A-Za-z][A-Za-z'-]*(?: [A-Za-z][A-Za-z'-]*)*")
 _ARTICLE = re.compile(r"^(?:an?|the) (?=\w{3})")
 _RATIO = re.compile(r"\d+(?: ?: ?\d+)+")
-_UNKNOWN = re.compile(r"\\?(?!y$)[a-z]+(?:_\w)?")  # y is left out: a function is written y = and f(x) =
+_UNKNOWN = re.compile(r"\\?[a-z]+(?:_\w)?")
 _SYMBOL = re.compile(r"(?<![\\A-Za-z])[A-Za-z]")
 
 

@@ -80,6 +80,9 @@ _SPELLINGS = (
     (re.compile(r"([_^]) *\{ *(\w) *\}"), r"\1\2"),
     (re.compile(r"(?<![\w.\]}])\{(\w)\}(?=[\^_/])"), r"\1"),
 )
+_FRACTION_OF_UNITS = re.compile(
+    r"\\frac\s*\{\s*\\(?:text|mathrm)\{([^{}]*)\}\s*\}\s*\{\s*\\(?:text|mathrm)\{([^{}]*)\}(\^\{?\d\}?)?\s*\}"
+)
 _PHRASE = re.compile(
     r"(?:.*\b)?(?:(?:final|correct|right|best) )*(?:answer|result)s?(?:(?: is| are)\s*:?|\s*[:=])\s*(?=\S)",
     re.IGNORECASE,
@@ -112,9 +115,7 @@ def undress(text: str) -> str:
         text = text.replace(sign, spelled)
     text = re.sub(r"(?<!\\)\\[()\[\]]|US\\?\$|\\?\$|\*\*|`|\\!\s*|\bUSD\b", "", text)
     text = re.sub(r"\\?%|\bper cent\b|\b(?:percentage|pct)\b", " percent", text)
-    text = re.sub(
-        r"\\frac\s*\{\s*\\(?:text|mathrm)\{([^{}]*)\}\s*\}\s*\{\s*\\(?:text|mathrm)\{([^{}]*)\}\s*\}", r" \1/\2", text
-    )
+    text = _FRACTION_OF_UNITS.sub(r" \1/\2\3", text)
     text = _SPACE.sub(" ", _SWITCH.sub(" ", _SIZE.sub("", _COLOR.sub("", text))))
     for _ in range(3):
         text = _FONT.sub(_bare, _TEXT.sub(_spaced, text))

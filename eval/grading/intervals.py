@@ -7,6 +7,7 @@ _SIGN = r"\\le(?![a-z])|\\ge(?![a-z])|<|>"
 _BETWEEN = re.compile(rf"([^<>=]+?) ?({_SIGN}) ?({_UNKNOWN}) ?({_SIGN}) ?([^<>=]+)")
 _BELOW = re.compile(rf"({_UNKNOWN}) ?({_SIGN}) ?([^<>=]+)")
 _ABOVE = re.compile(rf"([^<>=]+?) ?({_SIGN}) ?({_UNKNOWN})")
+_OTHER = re.compile(rf"{_UNKNOWN} ?\\ne(?![a-z]) ?([^<>=,]+)")
 _FLIPPED = {"<": ">", ">": "<", "\\le": "\\ge", "\\ge": "\\le"}
 _BUILDER = re.compile(rf"\\\{{ ?{_UNKNOWN}(?: ?\\in ?\\mathbb\{{?R\}}?)? ?(?:\\mid|\||:) ?(.*)\\\}}")
 
@@ -17,16 +18,18 @@ def interval(text: str) -> str | None:
     Parameters
     ----------
     text : str
-        A plain text: ``a < x \le b``, ``x < b`` or ``a < x``, in any direction, or the set of the x for which one
-        holds.
+        A plain text: ``a < x \le b``, ``x < b``, ``a < x`` or ``x \ne a``, in any direction, or the set of the x for
+        which one holds.
 
     Returns
     -------
     str or None
-        Such as ``(a, b]`` or ``(-\infty, b)``; None when the text is no such inequality.
+        Such as ``(a, b]``, ``(-\infty, b)`` or a union of two; None when the text is no such inequality.
     """
     if match := _BUILDER.fullmatch(text):
         text = match[1].strip()
+    if match := _OTHER.fullmatch(text):
+        return f"(-\\infty, {match[1]}) \\cup ({match[1]}, \\infty)"
     if match := _BETWEEN.fullmatch(text):
         low, first, _, second, high = match.groups()
         if first in ("<", "\\le") and second in ("<", "\\le"):

@@ -3,6 +3,7 @@
 import re
 
 from eval.grading.brackets import cut
+from eval.grading.numbers import read_rational
 
 _NAME = re.compile(
     r"\\?[A-Za-z]+'?(?: ?_ ?(?:\w|\{[^{}]*\}))?(?: ?\([\w, +-]*\))?"  # x, x_1, \theta, f(x)
@@ -30,8 +31,13 @@ def assignment(text: str) -> tuple[str, str] | None:
 
 
 def last_side(text: str) -> str | None:
-    """What stands behind the last sign of equality; None where there is none, or a comparison as well."""
+    """What an equation comes to: its last side, or the number that it begins with.
+
+    None where there is no sign of equality, or a comparison as well.
+    """
     sides = cut(text, _CHAIN)
+    if read_rational(sides[-1]) is None and read_rational(sides[0]) is not None:  # 42 = m + n
+        sides.reverse()
     return sides[-1] if len(sides) > 1 and not re.search(r"[<>]|\\[lgn]e(?![a-z])", text) else None
 
 

@@ -9,6 +9,7 @@ import resource
 import signal
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
@@ -59,8 +60,13 @@ class SymbolicPool:
 
         for pair in WARM_UP:
             math_verdict(*pair)
-        self.seconds = seconds
-        self._pool = ProcessPool(workers, initializer=_limit_memory, initargs=[mebibytes], context=get_context("fork"))
+        self.workers, self.seconds, self.mebibytes = workers, seconds, mebibytes
+        self._pool = self._fresh()
+
+    def _fresh(self) -> ProcessPool:
+        return ProcessPool(
+            self.workers, initializer=_limit_memory, initargs=[self.mebibytes], context=get_context("fork")
+        )
 
     def __enter__(self) -> Self:
         return self
@@ -84,12 +90,25 @@ class SymbolicPool:
         Verdict
             One for each pair.
         """
-        asked = [
-            self._pool.schedule(_verdict, args=[*pair, self.seconds], timeout=WALL_FACTOR * self.seconds)
-            for pair in pairs
-        ]
-        for future in asked:
-            yield self._outcome(future)
+        rest = list(pairs)
+        while rest:
+            if not self._pool.active:  # a worker died before the pool had heard which pair it took
+                self._pool = self._fresh()
+            asked = [self._ask(pair) for pair in rest]
+            answered = 0
+            for future in asked:
+                try:
+                    verdict = self._outcome(future)
+                except BrokenProcessPool:
+                    break
+                answered += 1
+                yield verdict
+            if not answered:
+                yield Verdict(None, "child process died")
+            rest = rest[max(answered, 1) :]
+
+    def _ask(self, pair: tuple[str, str]) -> "Future[Verdict]":
+        return self._pool.schedule(_verdict, args=[*pair, self.seconds], timeout=WALL_FACTOR * self.seconds)
 
     def _outcome(self, future: "Future[Verdict]") -> Verdict:
         try:

@@ -42,21 +42,19 @@ def methods() -> dict[str, dict[str, Any]]:
 
 
 def plain_name(method: str) -> str:
-    """Name of the method whose file says how it looks; that the prompt is kept is a setting."""
-    return method if "show" in methods().get(method, {}) else method.removesuffix("_prompt")
+    """Name of the method in configs/method; that the prompt is kept is a setting, and not a part of the name."""
+    return method if method in methods() else method.removesuffix("_prompt")
 
 
 def look(method: str) -> Look:
     """How a method looks; one that configs/method does not show is called by its own name and drawn in grey."""
     name = plain_name(method)
-    shown = methods().get(name, {}).get("show")
-    return Look(**shown) if shown else Look(name.replace("_", " "))
+    return Look(**methods()[name]["show"]) if name in methods() else Look(name.replace("_", " "))
 
 
 def title_of(name: str) -> str:
     """Title of a method, or of a variant whose name begins with a method's: ``zoomr c=3``, ``zoomr_layerwise``."""
-    found = [method for method in methods() if "show" in methods()[method] and name.startswith(method)]
-    method = max(found, key=len, default="")
+    method = max((method for method in methods() if name.startswith(method)), key=len, default="")
     rest = name[len(method) :].replace("_", " ").strip()
     if not method or (rest and name[len(method)] not in "_ "):
         return name.replace("_", " ")
@@ -75,7 +73,7 @@ def set_apart(method: str, policy: Mapping[str, Any], generation: Mapping[str, A
     generation : mapping
         Resolves defaults such as ``${generation.window}``; where it lacks a key, the setting counts as different.
     """
-    defaults = methods().get(method) or methods().get(plain_name(method), {})
+    defaults = methods().get(plain_name(method), {})
 
     def default(key: str) -> Any:
         value = defaults.get(key)

@@ -30,12 +30,6 @@ def section(profiled: Path, paper: dict[str, Any], results: Path) -> Section:
     return Section("fig3a", TITLE, [*map(Text, sentences), figure, Table(rows)], [origin])
 
 
-def load_points(profiled: Path) -> list[dict[str, Any]]:
-    """Points of the profile that finished last; empty where there is none."""
-    directory, _ = newest_run(profiled, "*")
-    return read_rows(directory / POINTS) if directory else []
-
-
 def profile_rows(points: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """One row a point, bytes in MiB; a dash where a figure is unknown."""
     return [

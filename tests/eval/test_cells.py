@@ -6,8 +6,9 @@ import pytest
 
 from data_gen.benchmarks import Problem
 from eval.budget import Reference, matched_budget
-from eval.cells import directory_label, method_label, requests, sample_seed
+from eval.cells import directory_label, requests, sample_seed
 from eval.checkpoint import Checkpoint
+from eval.reporting.names import method_label
 from pipeline import read_manifest
 from zoomr.errors import UserError
 

@@ -58,7 +58,7 @@ def test_variants_are_called_by_their_method(name, title):
 
 
 def test_every_method_has_a_look_of_its_own():
-    looks = [look(name) for name in methods() if "show" in methods()[name]]
+    looks = [look(name) for name in methods()]
     assert len({one.title for one in looks}) == len({one.order for one in looks}) == len(looks) >= 14
     assert len({(one.colour, one.marker) for one in looks}) == len(looks)
 
@@ -69,7 +69,7 @@ def test_what_a_method_looks_like_reaches_no_policy_and_no_identity():
             cfg = hydra.compose("eval", [f"method={method}"])
             name, policy = method_settings(cfg.method)
             assert name == method and "show" not in policy and "_target_" in policy
-            assert "show" in OmegaConf.to_container(cfg.method) or method.endswith("_prompt")
+            assert "show" in OmegaConf.to_container(cfg.method)
 
 
 def test_what_a_method_looks_like_shapes_no_adapter_either(monkeypatch, tmp_path):

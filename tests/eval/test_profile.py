@@ -10,7 +10,7 @@ from transformers import PreTrainedTokenizerFast
 
 from eval.measure import Point, measure, stored_bytes
 from eval.report import PAPER
-from eval.reporting.profile import draw_profile, load_points, profile_rows, profile_sentences
+from eval.reporting.profile import draw_profile, profile_rows, profile_sentences
 from eval.workload import Form, analytic_tokens, write_row
 from tests.zoomr.tiny import VOCABULARY, make_model
 from zoomr.summaries.segments import BEGIN_SUMMARY, END_SUMMARY
@@ -81,4 +81,3 @@ def test_the_report_sets_ratios_beside_the_papers(tmp_path):
     assert profile_rows(points)[0]["RSS peak, MiB"] == "-"
     first = draw_profile(points, tmp_path / "profile").read_bytes()
     assert draw_profile(points, tmp_path / "profile").read_bytes() == first
-    assert load_points(tmp_path) == []

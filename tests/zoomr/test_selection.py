@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from zoomr import SumR
-from zoomr.policies.base import count_kinds, label_spans
+from zoomr.policies.spans import count_kinds, label_spans
 from zoomr.summaries.votes import mean_key, top_segments
 
 small = st.integers(0, 3)

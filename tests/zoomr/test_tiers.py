@@ -9,7 +9,7 @@ from tests.zoomr.decoding import decoding
 from tests.zoomr.tiny import make_model, policies, prompt_of, story
 from zoomr import H2O, SnapKV, StreamingLLM, ZoomR, teacher_forced
 from zoomr.policies import Change, Shape
-from zoomr.policies.base import OTHER
+from zoomr.policies.spans import OTHER
 from zoomr.tiers import LayerwiseTiers, LowPrecision, MaskTiers, Size, SlotTiers
 from zoomr.tiers.host import HostRow, runs
 from zoomr.tiers.low import rounded

@@ -1,6 +1,6 @@
 """The methods. One file each; a policy's fields are its hyper-parameters."""
 
-from zoomr.policies.base import Change, Keeps, Policy, Reading, Records, Resident, Shape, Site, SlotView, State, View
+from zoomr.policies.base import Change, Keeps, Policy, Reading, Records, Shape, Site, State
 from zoomr.policies.budgeted import Budgeted
 from zoomr.policies.full import Full
 from zoomr.policies.given_zoom import GivenZoom
@@ -13,6 +13,7 @@ from zoomr.policies.snapkv import SnapKV
 from zoomr.policies.streaming_llm import StreamingLLM
 from zoomr.policies.summarized import Summarized
 from zoomr.policies.sumr import SumR
+from zoomr.policies.views import Resident, SlotView, View
 from zoomr.policies.zoomr import ZoomR
 
 __all__ = [

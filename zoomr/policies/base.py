@@ -11,7 +11,7 @@ KV head.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import Flag, auto
 from typing import ClassVar, Literal, Protocol
@@ -19,16 +19,13 @@ from typing import ClassVar, Literal, Protocol
 import torch
 from torch import Tensor
 
-from zoomr.summaries.segments import SegmentTracker
-
-KINDS = ("prompt", "window", "zoomed", "summary", "conclusion", "other")
-PROMPT, WINDOW, ZOOMED, SUMMARY, CONCLUSION, OTHER = range(len(KINDS))
+from zoomr.policies.spans import Span
+from zoomr.policies.views import Clock, Resident, View
 
 Scope = Literal["shared", "layer", "head"]
 # The one tier below the device's slots: the host, from which KVs come back; the host with two layers at a time on the
 # device; or low precision on the device, still attended to.
 Lower = Literal["none", "host", "layerwise", "int8", "int4", "int2"]
-Span = tuple[int, int, int]  # first position, position after the last, kind
 
 
 class Records(Flag):
@@ -74,49 +71,6 @@ class Site:
     rotary: Callable[[Tensor, Tensor], Tensor] | None = None
 
 
-class Clock(Protocol):
-    """What a state may know of a row at any time.
-
-    Attributes
-    ----------
-    number : int
-        Index of the row's prompt.
-    seed : int
-    prompt, position, held : int
-        Prompt tokens; absolute position of the newest token; KVs on the device, those of the newest token included.
-    since : int
-        Tokens fed since the last change.
-    boundary, closed : bool
-        The newest token is a semantic boundary; it closed a summary.
-    refreshes : int
-        Changes so far.
-    tracker : SegmentTracker
-    """
-
-    position: int
-    held: int
-    since: int
-    boundary: bool
-    closed: bool
-    refreshes: int
-    tracker: SegmentTracker
-
-    @property
-    def number(self) -> int:
-        """See the attributes."""
-        ...
-
-    @property
-    def seed(self) -> int:
-        """See the attributes."""
-        ...
-
-    @property
-    def prompt(self) -> int:
-        """See the attributes."""
-        ...
-
-
 @dataclass(frozen=True)
 class Choice:
     """What a refresh chose, for the trace: segments in full and as summaries, votes of each finished summary."""
@@ -157,25 +111,6 @@ class Change:
 
 
 @dataclass(frozen=True)
-class Resident:
-    """What one layer holds when a step's queries arrive, for a state that chooses what they attend to.
-
-    Attributes
-    ----------
-    clocks : sequence of Clock
-    positions, present : (B, Hg, S)
-        Absolute position of each slot's token; whether the slot is in use.
-    keys, values : (B, H, S, d)
-    """
-
-    clocks: Sequence[Clock]
-    positions: Tensor
-    present: Tensor
-    keys: Tensor
-    values: Tensor
-
-
-@dataclass(frozen=True)
 class Reading:
     """How a step's queries attend to what a layer holds.
 
@@ -192,78 +127,6 @@ class Reading:
     slots: Tensor | None = None
     bias: Tensor | None = None
     nearer: tuple[Tensor, Tensor] | None = None
-
-
-@dataclass(frozen=True)
-class SlotView:
-    """Slots of R rows that hold equally many KVs, in all layers or one.
-
-    Attributes
-    ----------
-    positions, present : (Lg or 1, R or 1, Hg or 1, S)
-        Absolute position of each slot's token; whether the slot is in use.
-    last, prompt : (1, R, 1, 1) int64
-        Position of the newest token; number of prompt tokens.
-    held : int
-        Slots in use in each row and group.
-    seeds : list of int
-        One a row and change.
-    received : (L, R, H, S) or None
-        Attention each slot has received.
-    history : (L, R, W, Hq, d) or None
-        Queries of the last W tokens, in any order.
-    scaling : float
-        The attention's own factor.
-    keys, values : callable
-        Give the keys and values in the slots, (L, R, H, S, d).
-    """
-
-    positions: Tensor
-    present: Tensor
-    last: Tensor
-    prompt: Tensor
-    held: int
-    seeds: list[int]
-    received: Tensor | None
-    history: Tensor | None
-    scaling: float
-    keys: Callable[[], Tensor]
-    values: Callable[[], Tensor]
-
-
-class View(Protocol):
-    """What a state sees of the rows that are due; everything is made when it is asked for."""
-
-    @property
-    def rows(self) -> list[int]:
-        """Their places in the batch."""
-        ...
-
-    @property
-    def clocks(self) -> Sequence[Clock]:
-        """One a row."""
-        ...
-
-    @property
-    def scaling(self) -> float:
-        """The attention's own factor."""
-        ...
-
-    def queries(self, rows: list[int]) -> Tensor:
-        """Queries of the newest token, after the rotation, (L, R, Hq, d)."""
-        ...
-
-    def hidden(self, rows: list[int]) -> Tensor:
-        """Hidden states of the newest token after the layer that the state watches, (R, h)."""
-        ...
-
-    def keys_of(self, row: int, start: int, stop: int) -> Tensor:
-        """Keys of the positions from `start` to `stop`, wherever they are, (L, H, n, d)."""
-        ...
-
-    def slots(self, rows: list[int], layers: slice) -> SlotView:
-        """The slots of rows that hold equally many KVs, in some layers."""
-        ...
 
 
 class State:
@@ -352,19 +215,6 @@ class Keeps:
 
     def check(self, prompt: int) -> None:
         """Every prompt will do."""
-
-
-def label_spans(spans: Sequence[Span], length: int) -> Tensor:
-    """Kind of each of the first `length` positions, (T,) int8; -1 for none, the first span's where several overlap."""
-    labels = torch.full((length,), -1, dtype=torch.int8)
-    for start, stop, kind in reversed(spans):
-        labels[start:stop] = kind
-    return labels
-
-
-def count_kinds(spans: Sequence[Span], length: int) -> list[float]:
-    """Positions of each kind among the first `length`."""
-    return torch.bincount(label_spans(spans, length).long() + 1, minlength=len(KINDS) + 1)[1:].tolist()
 
 
 def derived_seed(seed: int, number: int) -> int:

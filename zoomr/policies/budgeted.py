@@ -10,8 +10,10 @@ import torch
 from torch import Tensor
 
 from zoomr.errors import UserError
-from zoomr.policies.base import OTHER, PROMPT, WINDOW, Change, Clock, Keeps, Records, Site, SlotView, State, View
+from zoomr.policies.base import Change, Keeps, Records, Site, State
 from zoomr.policies.checks import flags
+from zoomr.policies.spans import OTHER, PROMPT, WINDOW
+from zoomr.policies.views import Clock, SlotView, View
 
 FAR = torch.iinfo(torch.int64).max
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from zoomr.policies.zoomr import ZoomR
-from zoomr.summaries.state import SummaryView
 from zoomr.summaries.votes import Votes, top_segments
+
+if TYPE_CHECKING:
+    from zoomr.summaries.state import SummaryView
 
 
 @dataclass(frozen=True, kw_only=True)

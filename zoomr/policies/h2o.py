@@ -7,9 +7,10 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from zoomr.policies.base import Records, Scope, SlotView
+from zoomr.policies.base import Records, Scope
 from zoomr.policies.budgeted import Budgeted
 from zoomr.policies.checks import share
+from zoomr.policies.views import SlotView
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,9 +8,10 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from zoomr.policies.base import Scope, SlotView
+from zoomr.policies.base import Scope
 from zoomr.policies.budgeted import Budgeted
 from zoomr.policies.checks import whole
+from zoomr.policies.views import SlotView
 
 
 @dataclass(frozen=True, kw_only=True)

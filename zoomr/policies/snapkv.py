@@ -10,9 +10,10 @@ from torch import Tensor
 from torch.nn.functional import avg_pool1d, max_pool1d
 
 from zoomr.errors import UserError
-from zoomr.policies.base import Records, Scope, SlotView
+from zoomr.policies.base import Records, Scope
 from zoomr.policies.budgeted import FAR, Budgeted
 from zoomr.policies.checks import one_of, whole
+from zoomr.policies.views import SlotView
 
 Group = Literal["mean", "max"]
 Pool = Literal["avg", "max"]

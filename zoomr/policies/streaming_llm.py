@@ -9,9 +9,10 @@ import torch
 from torch import Tensor
 
 from zoomr.errors import UserError
-from zoomr.policies.base import Reading, Resident, Site, SlotView, State
+from zoomr.policies.base import Reading, Site, State
 from zoomr.policies.budgeted import Budgeted, Eviction
 from zoomr.policies.checks import one_of, whole
+from zoomr.policies.views import Resident, SlotView
 
 Positions = Literal["absolute", "reassigned"]
 

@@ -8,10 +8,12 @@ from typing import ClassVar, Literal
 
 from torch import Tensor
 
-from zoomr.policies.base import CONCLUSION, OTHER, PROMPT, SUMMARY, WINDOW, ZOOMED, Clock, Keeps, Site, Span, State
+from zoomr.policies.base import Keeps, Site, State
 from zoomr.policies.checks import flags, one_of, whole
+from zoomr.policies.spans import CONCLUSION, OTHER, PROMPT, SUMMARY, WINDOW, ZOOMED, Span
+from zoomr.policies.views import Clock
+from zoomr.summaries import state
 from zoomr.summaries.index import LearnedIndex
-from zoomr.summaries.state import SummaryState, SummaryView
 from zoomr.summaries.votes import Votes
 
 
@@ -58,7 +60,7 @@ class Summarized(Keeps):
 
     def start(self, site: Site) -> State:
         """A state that knows the summaries."""
-        return SummaryState(self, site)
+        return state.SummaryState(self, site)
 
     def refreshes(self, clock: Clock) -> bool:
         """Whether the row's newest token ends with a new choice."""
@@ -68,11 +70,11 @@ class Summarized(Keeps):
         """Whether the newest token is one at which the method chooses."""
         return clock.boundary if self.every is None else clock.since >= self.every
 
-    def vote(self, view: SummaryView) -> Votes | None:
+    def vote(self, view: state.SummaryView) -> Votes | None:
         """The votes for the finished summaries; None where nobody is asked."""
         return None
 
-    def select(self, view: SummaryView, votes: Votes | None) -> tuple[Tensor, Tensor]:
+    def select(self, view: state.SummaryView, votes: Votes | None) -> tuple[Tensor, Tensor]:
         """Segments to zoom into, and to show as summaries, (R, N) bool each."""
         raise NotImplementedError
 

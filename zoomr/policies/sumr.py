@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from zoomr.policies.summarized import Summarized
-from zoomr.summaries.state import SummaryView
 from zoomr.summaries.votes import Votes
+
+if TYPE_CHECKING:
+    from zoomr.summaries.state import SummaryView
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -14,10 +14,12 @@ from zoomr.policies.base import Records, Site, State
 from zoomr.policies.checks import flags, one_of, whole
 from zoomr.policies.summarized import Summarized
 from zoomr.summaries.index import LearnedIndex
-from zoomr.summaries.state import SummaryView
 from zoomr.summaries.votes import Votes, contrast_votes, count_votes, top_segments
 
 VotesBy = Literal["counts", "mass", "contrast", "index"]
+
+if TYPE_CHECKING:
+    from zoomr.summaries.state import SummaryView
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from zoomr.policies.base import Change, Choice, Clock, Site, State, View, count_kinds, derived_seed
+from zoomr.policies.base import Change, Choice, Site, State, derived_seed
+from zoomr.policies.spans import count_kinds
+from zoomr.policies.views import Clock, View
 from zoomr.summaries.keys import SummaryKeys
 from zoomr.summaries.votes import Votes, mean_key
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from zoomr.policies.base import Change, label_spans
+from zoomr.policies.base import Change
+from zoomr.policies.spans import label_spans
 from zoomr.tiers.base import Size, resized
 from zoomr.tiers.host import HostRow, runs
 from zoomr.tiers.low import LowPrecision

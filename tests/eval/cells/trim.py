@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from eval.cells import method_label
+from eval.reporting.names import method_label
 from eval.summary import METERS
 from pipeline import read_rows, write_json, write_rows
 
@@ -40,7 +40,7 @@ def main(runs: Path, target: Path) -> None:
         directory = target / "generate" / path.parent.name
         directory.mkdir(parents=True)
         settings = manifest(path.parent, directory)["settings"]["method"]
-        whole = method_label(settings["name"], settings["policy"]) == "zoomr c2 k2"
+        whole = method_label(settings["name"], settings["policy"]) == "zoomr c2 k2 window 160"
         write_rows(directory / "samples.jsonl", [trimmed(row, whole) for row in read_rows(path)])
     for latest in sorted(runs.glob("*/latest")):
         stage, name = latest.parent.name, latest.read_text().strip()
