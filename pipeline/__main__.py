@@ -102,10 +102,12 @@ def run(arguments: list[str]) -> int:
     overrides = [argument for argument in arguments if argument not in own]
     refused = refusals("pipeline", overrides)
     config: Any = composed("pipeline", [*(each for each in overrides if each not in refused), *own])
-    stages = [stage for stage in config.preset.stages if stage.startswith(config.only or "")]
-    if not stages:
-        raise UserError(f"only={config.only}: no stage of this preset. Its stages: {', '.join(config.preset.stages)}.")
-    lines = commands(stages, overrides)
+    stages = config.preset.stages
+    # Of all stages, so that an override of one that is not run now is no error.
+    built = zip(stages, commands(stages, overrides), strict=True)
+    lines = [line for stage, line in built if stage.startswith(config.only or "")]
+    if not lines:
+        raise UserError(f"only={config.only}: no stage of this preset. Its stages: {', '.join(stages)}.")
     lacking = missing(config.preset.get("extras", []))
     if lacking and not config.install:
         raise UserError(f"This preset needs {', '.join(lacking)}: add install=true, or install them with pip.")
