@@ -66,7 +66,7 @@ def decode(
                 model,
                 tokenizer,
                 [prompts[request.problem.id] for request in missing],
-                policy=policy_for(settings, model, missing),
+                policy=policy_for(settings, missing, model),
                 max_new_tokens=cfg.generation.max_new_tokens,
                 temperature=cfg.generation.temperature,
                 top_p=cfg.generation.top_p,
@@ -128,13 +128,13 @@ def budget_tokens(budget: Any, cfg: DictConfig, model: Any, prompt_tokens: int, 
     )
 
 
-def policy_for(settings: dict[str, Any], model: Any, requests: list[Request]) -> Any:
+def policy_for(settings: dict[str, Any], requests: list[Request], model: Any = None) -> Any:
     """The policy for these requests; targets of `problem` are what each request's problem says it needs."""
     if settings.get("targets") != "problem":
-        return make_policy(settings, model)
+        return make_policy("method", settings, model)
     targets = [request.problem.needs for request in requests]
     if None in targets:
         raise UserError(
             "method.targets=problem: these problems do not say what they need; use benchmark=ledger or stories."
         )
-    return make_policy(settings, model, targets=targets)
+    return make_policy("method", settings, model, targets=targets)

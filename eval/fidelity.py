@@ -54,6 +54,9 @@ def measure_fidelity(cfg: DictConfig) -> None:
         inputs=checkpoint.inputs | {"fidelity.path": file},
         config=config,
         next_command=f"python -m eval.report preset={cfg.preset.name}",
+        check=lambda: [
+            make_policy(f"fidelity.methods.{name}", policy_of(method)) for name, method in settings["methods"].items()
+        ],
     )
     if not run.complete:
         with closing(run), AppendLog(run.dir / ROWS) as log:
@@ -129,7 +132,10 @@ def measure(
             policies.append(policy_settings(settings["methods"][method], window, matched, settings["match"]))
         refreshes: list[list[Any]] = [[] for _ in keys]
         found = reference.compare(
-            [make_policy(policy, model) for policy in policies],
+            [
+                make_policy(f"fidelity.methods.{method}", policy, model)
+                for (method, _), policy in zip(keys, policies, strict=True)
+            ],
             seed=sample_seed(seed, trace.id, 0),
             traces=[own.append for own in refreshes],
         )
@@ -177,7 +183,7 @@ def policy_settings(
     match : dict
         ``fidelity.match``.
     """
-    policy = {key: value for key, value in method.items() if key != "name"}
+    policy = policy_of(method)
     if "window" in policy:
         policy["window"] = window
     if policy.get("budget") == "match":
@@ -185,6 +191,11 @@ def policy_settings(
             raise UserError(f"fidelity.match.method={match['method']} is not among fidelity.methods.")
         policy["budget"] = round(matched[f"active_tokens_{match['statistic']}"])
     return policy
+
+
+def policy_of(method: dict[str, Any]) -> dict[str, Any]:
+    """The settings of a method's policy, without what is there for tables."""
+    return {key: value for key, value in method.items() if key not in ("name", "show")}
 
 
 def active_at(refreshes: list[Any], seen: int) -> int | None:

@@ -13,6 +13,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from pipeline import Run, read_manifest, resolve_run
 from pipeline.cli import stage
+from pipeline.objects import model_path
 from zoomr.errors import UserError
 
 # Settings that change how fast or how often something is done, not the adapter.
@@ -51,7 +52,7 @@ def open_run(cfg: DictConfig, config: dict[str, Any], data: Path, processes: int
     sft = {name: value for name, value in config["sft"].items() if name not in WITHOUT_EFFECT}
     if sft["policy"]:
         sft["policy"] = {name: value for name, value in sft["policy"].items() if name != "show"}
-    base = Path(cfg.model.path)
+    base = Path(model_path(cfg.model))
     return Run.open(
         cfg.paths.runs,
         stage="sft",

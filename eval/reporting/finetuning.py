@@ -7,7 +7,7 @@ from eval.reporting.cells import ScoredCell
 from eval.reporting.figures import BLUE, GREEN, RED, house_style, save
 from eval.reporting.sections import Figure, Origin, Part, Section, Sources, Table, not_run
 from pipeline import read_manifest
-from train.tracking import read_figures
+from pipeline.figures import read_figures
 
 TITLE = "Table 2: fine-tuning"
 CAPTION = "Losses; held-out problems answered with a full cache at each evaluation; summaries in these answers."

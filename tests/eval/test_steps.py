@@ -1,12 +1,13 @@
 """Single look-ups: what is counted, and that knowing the dependency finds every paragraph."""
 
 import random
+from types import SimpleNamespace
 
 import pytest
 from hydra.utils import instantiate
 
 from data_gen.ledger import LEDGER, draw
-from data_gen.solution import solution
+from data_gen.solution import Reading, Solution, solution
 from data_gen.stories import STORIES
 from eval.head_hits import HeadHits
 from eval.reporting.names import title_of
@@ -43,7 +44,7 @@ def measure(loaded, drawn, policy, **given):
 def test_knowing_the_dependency_zooms_into_it_at_every_look_up(loaded, drawn):
     policy = {"_target_": "zoomr.GivenZoom", "c": 1, "k": 2, "window": WINDOW}
     found, _, row = measure(loaded, drawn, policy, targets=True)
-    assert found.far and found.hits.keys() == found.far.keys()
+    assert found.far
     assert row["hits"] == [1.0, 1.0]
 
 
@@ -54,7 +55,7 @@ def test_it_does_so_in_any_world_and_with_any_tokenizer():
     found = Found([solution(STORIES, story, tokenizer)])
     policy = GivenZoom(c=1, k=1, window=16, targets=(story.dependencies,))
     run_policy(make_model(vocab_size=len(tokenizer)), tokenizer, found.solutions, policy, found)
-    assert found.far and found.hits == dict.fromkeys(found.far, True)
+    assert found.far and all(map(found.hit, found.far))
 
 
 def test_votes_and_heads_of_the_same_look_ups_are_counted(loaded, drawn):
@@ -65,6 +66,35 @@ def test_votes_and_heads_of_the_same_look_ups_are_counted(loaded, drawn):
     shares = [share for layer in tally.shares() for share in layer]
     assert row["vote_share"] == pytest.approx(sum(shares) / len(shares))
     assert 0 < row["vote_chance"] <= 0.5
+
+
+def test_refreshes_elsewhere_than_at_the_name_count_by_what_they_left_zoomed_into(loaded, drawn):
+    policy = {"_target_": "zoomr.ZoomR", "c": 99, "k": 99, "window": WINDOW, "every": 7}
+    found, _, row = measure(loaded, drawn, policy)
+    at_names = {key for key in found.far if key[1] in {position for position, _ in found.zoomed[key[0]]}}
+    assert at_names != found.far.keys()
+    assert len(row["hits"]) == 2 and all(0 <= share <= 1 for share in row["hits"])
+
+
+def test_a_hit_is_told_by_the_last_refresh_up_to_the_name():
+    found = Found([Solution([1, 2], [3] * 20, [Reading(position=10, answer=range(13, 15), paragraph=5, needs=1)])])
+    for position, zoomed in ((4, (1,)), (9, (0, 2)), (12, (1,)), (14, (1,))):
+        found.take(SimpleNamespace(prompt=0, position=position, zoomed=zoomed, votes=[]))
+    assert found.hit((0, 12))
+    found.zoomed[0].remove((12, (1,)))
+    assert not found.hit((0, 12))
+
+
+def test_ledgers_without_a_far_look_up_are_left_out_of_the_look_ups():
+    near, far = (
+        Solution([1], [3] * 20, [Reading(position=10, answer=range(13, 15), paragraph=5, needs=needs)])
+        for needs in (4, 1)
+    )
+    found = Found([near, far])
+    found.take(SimpleNamespace(prompt=1, position=11, zoomed=(1,), votes=[]))
+    forced = SimpleNamespace(top=[3] * 20, stats=SimpleNamespace(active_tokens_peak=9))
+    row = found.row([forced, forced])
+    assert (row["look_ups"], row["hits"], row["others"]) == ([1.0], [1.0], [1.0, 1.0])
 
 
 def test_the_full_cache_has_no_hits_to_count_and_the_table_says_nothing_of_them(loaded, drawn):

