@@ -3,24 +3,17 @@
 # make eval PRESET=laptop ARGS="limit=5"
 PRESET ?= micro
 ARGS ?=
-# make eval METHODS=full,sumr: others than those of the preset's sweep
-METHODS ?=
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
-STAGE = $(BIN)/python -m $(1) preset=$(PRESET) $(LOCAL) $(ARGS)
-LOCAL = $(if $(DATA),files=local files.directory=$(DATA)) $(if $(BUDGET),budget=$(BUDGET))
-# A preset may have a sweep and a grid of its own, under its name.
-OWN_SWEEP = $(wildcard configs/sweep/$(PRESET).yaml)
-SWEEP = $(if $(METHODS),method=$(METHODS),sweep=$(if $(OWN_SWEEP),$(PRESET),methods))
-GRID = $(if $(wildcard configs/grid/$(PRESET).yaml),fidelity)
-GRIDS = $(PRESET),ambiguities
+GIVEN = preset=$(PRESET) $(if $(DATA),files=local 'files.directory="$(DATA)"') $(if $(BUDGET),time_limit=$(BUDGET)) $(ARGS)
+STAGES = $(BIN)/python -m pipeline install=true $(GIVEN)
 # glibc hands large buffers back to the kernel after each use, which costs a CPU run half its time in page faults.
 export MALLOC_MMAP_THRESHOLD_ = 4294967296
 export MALLOC_TRIM_THRESHOLD_ = 17179869184
 export TOKENIZERS_PARALLELISM = false
 
-.PHONY: help env reproduce data train eval fidelity study finetuned steps report plan bench test lint clean
+.PHONY: help env reproduce data train eval fidelity study report plan bench test lint clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 12
@@ -32,62 +25,31 @@ env: .venv/ready ## set up .venv from pyproject.toml and constraints.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[dev]"
 	touch $@
 
-# A teacher that the stage serves itself with transformers needs a few packages more.
-SERVING = $(if $(shell grep -s 'teacher: transformers_serve' configs/preset/$(PRESET).yaml),.venv/serving)
+reproduce: env ## data_gen -> train -> eval -> report: the preset's stages; only what is missing
+	$(STAGES)
 
-.venv/serving: .venv/ready
-	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable ".[serving]"
-	touch $@
-
-reproduce: data train eval $(GRID) report ## data_gen -> train -> eval -> report; only what is missing
-
-data: env $(SERVING) ## write, summarize and build the training set
-	$(call STAGE,data_gen.prepare)
-	$(call STAGE,data_gen.summarize)
-	$(call STAGE,data_gen.build)
+data: env ## write, summarize and build the training set
+	$(STAGES) only=data_gen
 
 train: env ## fine-tune with LoRA and export the merged model
-	$(call STAGE,train.sft)
-	$(call STAGE,train.export)
+	$(STAGES) only=train
 
-# ZoomR's cell comes first, since it sets the budget that others match.
 eval: env ## generate with every method, then score
-	$(if $(OWN_SWEEP),,$(call STAGE,eval.generate))
-	$(call STAGE,eval.generate) -m $(SWEEP)
-	$(call STAGE,eval.score)
+	$(STAGES) only=eval.generate
+	$(STAGES) only=eval.score
 
 fidelity: env ## what each method does to the predictions on given traces
-	$(call STAGE,eval.fidelity) $(if $(GRID),-m grid=$(GRIDS))
-
-# Everything that results/micro and micro_zoomed tell of: make study ARGS=benchmark.count=500
-study: data train ## the micro world at length: c, k, window, who votes, what the paper leaves open
-	$(MAKE) eval
-	$(call STAGE,eval.generate) -m method=zoomr,random_zoom,recency_zoom method.c=1,3,4
-	$(call STAGE,eval.generate) -m method=zoomr method.k=1,3,4
-	$(call STAGE,eval.generate) -m method=zoomr option=looking_heads method.c=1,2,3,4
-	$(call STAGE,eval.generate) -m sweep=ambiguities
-	$(call STAGE,eval.generate) -m sweep=windows
-	$(call STAGE,eval.score)
-	$(call STAGE,eval.profile) profile.lengths=[512,1024,2048] profile.batches=[1,8]
-	$(MAKE) finetuned steps report
-	$(MAKE) data train eval PRESET=micro_zoomed METHODS=zoomr,full,random_zoom,recency_zoom,given_zoom
-	$(MAKE) eval steps report PRESET=micro_zoomed METHODS="zoomr option=looking_heads"
-
-# In runs of its own, so that its 1,000 problems are not compared with cells of fewer.
-FINETUNED = paths.runs=runs/$(PRESET)_finetuned benchmark.count=1000
-finetuned: env ## what fine-tuning changed of accuracy with a full cache, and whether answers keep to the format
-	$(call STAGE,eval.generate) -m sweep=finetuning checkpoint=base,runs/$(PRESET)/export/latest $(FINETUNED)
-	$(call STAGE,eval.score) $(FINETUNED)
-	$(call STAGE,eval.finetuned) $(FINETUNED)
-
-steps: env ## which look-ups each method gets right, on ledgers
-	$(call STAGE,eval.steps)
+	$(STAGES) only=eval.fidelity
 
 report: env ## tables and figures under results/
-	$(call STAGE,eval.report)
+	$(STAGES) only=eval.report
+
+study: ## all that results/micro and results/micro_zoomed tell of
+	$(MAKE) reproduce PRESET=micro_study
+	$(MAKE) reproduce PRESET=micro_zoomed ARGS="benchmark.count=500 $(ARGS)"
 
 plan: env ## what a preset costs: tokens, GPU-hours, endpoint, disk
-	$(call STAGE,eval.plan)
+	$(BIN)/python -m eval.plan $(GIVEN)
 
 bench: env ## decoding speed against sequence length, to results/bench/
 	$(BIN)/python -m zoomr.bench

@@ -118,7 +118,7 @@ def method_label(method: str, policy: dict[str, Any]) -> str:
     str
         Such as ``zoomr c2 k2`` or ``h2o with prompt``.
     """
-    parts = [method.removesuffix("_prompt")]
+    parts = [method]
     parts += [f"{key}{policy[key]}" for key in ("c", "k") if key in policy]
     parts += [key.replace("_", " ") for key, value in policy.items() if value is True and key != "protect_prompt"]
     if policy.get("every") is not None:

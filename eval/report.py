@@ -122,8 +122,8 @@ def notes(cfg: DictConfig) -> list[str]:
     found = []
     if cfg.model.get("note"):
         found.append(f"{cfg.model.name}: {cfg.model.note}")
-    if cfg.get("budget"):
-        found.append(f"The numbers of traces, steps and problems are those for {cfg.budget} on two idle cores.")
+    if cfg.get("time_limit"):
+        found.append(f"The numbers of traces, steps and problems are those for {cfg.time_limit} on two idle cores.")
     return found
 
 

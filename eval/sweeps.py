@@ -1,37 +1,39 @@
-"""The cells that the sweeps of configs/sweep ask for, listed without running them."""
+"""The cells that a preset's stages ask for, composed without running them."""
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
-from itertools import product
 from typing import Any
 
+import hydra
+from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import DictConfig, OmegaConf
 
 from eval.cells import method_label, method_settings
 from pipeline import fingerprint
-from pipeline.cli import CONFIGS
-from zoomr.errors import UserError
+from pipeline.cli import composing
 
-GROUPS = ("model", "benchmark", "method", "generation")
+MODULE = "eval.generate"
+SHAPING = ("model", "benchmark", "method", "generation", "checkpoint", "seed", "limit")
+MULTIRUN = ("-m", "--multirun")
 
 
 @dataclass(frozen=True)
-class Cell:
-    """A cell of a sweep.
+class PlannedCell:
+    """A cell that a stage asks for.
 
     Attributes
     ----------
-    sweep : str
-        Name of the sweep.
+    stage : str
+        The stage's own overrides, as the preset has them.
     overrides : tuple of str
-        What ``python -m eval.generate`` is called with, besides the preset.
+        What ``python -m eval.generate`` is called with for this cell alone, the preset among them.
     config : DictConfig
-        What these overrides settle: the groups of GROUPS, and ``checkpoint``.
+        What these overrides compose.
     """
 
-    sweep: str
+    stage: str
     overrides: tuple[str, ...]
     config: DictConfig
 
@@ -49,69 +51,48 @@ class Cell:
         return f"{model}, {method_label(*method_settings(self.config.method))}, {task}"
 
 
-def jobs(sweep: str) -> list[tuple[str, ...]]:
-    """List the overrides of every job of a sweep, in the order in which Hydra runs them.
-
-    Raises
-    ------
-    UserError
-        When there is no such sweep.
-    """
-    path = CONFIGS / "sweep" / f"{sweep}.yaml"
-    if not path.exists():
-        raise UserError(f"plan.cells names the sweep {sweep}: there is no {path}.")
-    params: Any = OmegaConf.to_container(OmegaConf.load(path))
-    lines = [f"{key}={value}" for key, value in params.items()]
-    choices = [
-        [f"{override.key_or_group}={value}" for value in override.sweep_string_iterator()]
-        if override.is_sweep_override()
-        else [line]
-        for line, override in zip(lines, OverridesParser.create().parse_overrides(lines), strict=True)
-    ]
-    return list(product(*choices))
-
-
-def cells(entries: Sequence[dict[str, Any]], cfg: DictConfig, model: str) -> list[Cell]:
-    """List the cells of several sweeps, each once.
+def jobs(overrides: Sequence[str]) -> list[tuple[str, ...]]:
+    """List the overrides of every job of a command, in the order in which Hydra runs them.
 
     Parameters
     ----------
-    entries : sequence of dict
-        ``plan.cells``: a sweep, and the models that run it.
-    cfg : DictConfig
-        A composed configuration: what no override names.
-    model : str
-        The choice of configs/model of an entry without models.
+    overrides : sequence of str
+        Those of one call of ``python -m eval.generate``, with or without ``-m``.
+    """
+    given = [override for override in overrides if override not in MULTIRUN]
+    if len(given) == len(overrides):
+        return [tuple(given)]
+    parser = OverridesParser.create()
+    parsed = parser.parse_overrides(given)
+    single = [str(override.input_line) for override in parsed if not override.is_sweep_override()]
+    params = hydra.compose("eval", overrides=single, return_hydra_config=True).hydra.sweeper.params or {}
+    named = {override.key_or_group for override in parsed}
+    added = parser.parse_overrides([f"{key}={value}" for key, value in params.items() if key not in named])
+    (batch,) = BasicSweeper.split_arguments([*added, *parsed], max_batch_size=None)
+    return [tuple(job) for job in batch]
+
+
+def planned_cells(stages: Sequence[str], given: Sequence[str]) -> list[PlannedCell]:
+    """List the cells of some stages, each once.
+
+    Parameters
+    ----------
+    stages : sequence of str
+        A preset's stages; those that are no calls of eval.generate are left out.
+    given : sequence of str
+        Overrides of all of them, the preset among them.
 
     Returns
     -------
-    list of Cell
-        In the order of the entries. Two jobs that settle the same are one cell, as eval.generate skips what exists.
+    list of PlannedCell
+        In the order of the stages. Two jobs that ask for the same are one cell, as eval.generate skips what exists.
     """
-    found: dict[str, Cell] = {}
-    for entry in entries:
-        for choice in entry.get("models", [model]):
-            for job in jobs(entry["sweep"]):
-                overrides = (f"model={choice}", *job)
-                cell = Cell(entry["sweep"], overrides, settle(overrides, cfg))
-                found.setdefault(fingerprint(OmegaConf.to_container(cell.config, resolve=True)), cell)
+    found: dict[str, PlannedCell] = {}
+    with composing():
+        for module, *own in map(shlex.split, stages):
+            for job in jobs([*given, *own]) if module == MODULE else []:
+                config = hydra.compose("eval", overrides=list(job))
+                settled: Any = OmegaConf.to_container(config, resolve=True)
+                shape = fingerprint({key: settled[key] for key in SHAPING})
+                found.setdefault(shape, PlannedCell(shlex.join(own), job, config))
     return list(found.values())
-
-
-def settle(overrides: Sequence[str], cfg: DictConfig) -> DictConfig:
-    """Read what overrides settle from the groups' files: Hydra would take minutes to compose hundreds of cells."""
-    chosen = dict(override.split("=", 1) for override in overrides)
-    groups = {group: read_choice(group, chosen.pop(group)) if group in chosen else cfg[group] for group in GROUPS}
-    if "option" in chosen:
-        groups["method"] = OmegaConf.merge(groups["method"], read_choice("option", chosen.pop("option")))
-    start = OmegaConf.create({"seed": cfg.seed, "checkpoint": "export", **groups})
-    single = [
-        f"{key}={value}" for key, value in chosen.items() if key == "checkpoint" or key.partition(".")[0] in GROUPS
-    ]
-    return OmegaConf.merge(start, OmegaConf.from_dotlist(single))  # type: ignore[return-value]
-
-
-@cache
-def read_choice(group: str, choice: str) -> DictConfig:
-    """A file of a config group."""
-    return OmegaConf.load(CONFIGS / group / f"{choice}.yaml")  # type: ignore[return-value]

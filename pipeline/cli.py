@@ -7,10 +7,12 @@ import re
 import shlex
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import hydra
+from hydra.core.global_hydra import GlobalHydra
 from hydra.core.hydra_config import HydraConfig
 from hydra.errors import HydraException, OverrideParseException
 from hydra.types import RunMode
@@ -74,6 +76,16 @@ def stage(root: str) -> Callable[[Callable[[DictConfig], Any]], Callable[..., An
     return decorate
 
 
+@contextmanager
+def composing() -> Iterator[None]:
+    """Let `hydra.compose` read configs/ in the block, in a stage's job or outside of one."""
+    if GlobalHydra.instance().is_initialized():
+        yield
+    else:
+        with hydra.initialize_config_dir(str(CONFIGS), version_base="1.3"):
+            yield
+
+
 def explain(error: Exception, root: str) -> str:
     """Return one sentence for a refused override, with the nearest known name where a name is unknown."""
     if isinstance(error, OverrideParseException):
@@ -129,7 +141,7 @@ def settings(root: str) -> list[str]:
     """Full names of all settings that a root knows with the choices made on the command line."""
     chosen = [argument for argument in sys.argv[1:] if argument.partition("=")[0] in groups()]
     known_choices = [a for a in chosen if a.partition("=")[2] in choices(a.partition("=")[0])]
-    with hydra.initialize_config_dir(str(CONFIGS), version_base="1.3"):
+    with composing():
         config = hydra.compose(root, overrides=known_choices)
     return list(_full_keys(config))
 

@@ -1,4 +1,4 @@
-"""A duration into counts: `${scaled:${budget},2h,24}` is 24 for two hours, 6 for thirty minutes."""
+"""A duration into counts: `${scaled:${time_limit},2h,24}` is 24 for two hours, 6 for thirty minutes."""
 
 import math
 import re
@@ -21,13 +21,13 @@ def seconds(duration: str) -> float:
     parts = re.findall(r"(\d+(?:\.\d+)?)([smh])", str(duration))
     total = sum(float(number) * SECONDS[unit] for number, unit in parts)
     if not total or "".join(number + unit for number, unit in parts) != duration:
-        raise UserError(f"budget={duration}: write a duration such as 30m, 2h or 1h30m.")
+        raise UserError(f"time_limit={duration}: write a duration such as 30m, 2h or 1h30m.")
     return total
 
 
-def scaled(budget: str, usual: str, count: int) -> int:
-    """The count for a budget, where `count` takes the `usual` time; at least 2."""
-    return max(2, math.floor(count * seconds(budget) / seconds(usual)))
+def scaled(time_limit: str, usual: str, count: int) -> int:
+    """The count for a time limit, where `count` takes the `usual` time; at least 2."""
+    return max(2, math.floor(count * seconds(time_limit) / seconds(usual)))
 
 
 OmegaConf.register_new_resolver("scaled", scaled, replace=True)

@@ -53,7 +53,10 @@ def test_accuracies_are_the_shares_of_golds_in_boxes(page):
     reported = {row["method"]: row["accuracy"].split(" ")[0] for row in tables(page, "table1")[1]}
     own = {
         "-".join(
-            [method["name"], *(str(method["policy"].get(key)) for key in ("c", "k", "budget"))]
+            [
+                method["name"] + "_prompt" * method["policy"].get("protect_prompt", False),
+                *(str(method["policy"].get(key)) for key in ("c", "k", "budget")),
+            ]
         ): f"{100 * fmean(map(correct, rows)):.1f}"
         for method, rows in cells().values()
     }

@@ -11,51 +11,54 @@ from pathlib import Path
 import pytest
 import yaml
 from hydra import compose, initialize_config_dir
-from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
-from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.utils import get_class
+from omegaconf import OmegaConf
 
 from data_gen.benchmarks import Problem
-from eval.cells import requests
-from eval.sweeps import cells, jobs
-from pipeline.cli import stage
+from eval.cells import method_label, method_settings, requests
+from eval.sweeps import jobs, planned_cells
+from pipeline.cli import composing, stage
 from tests.eval.conftest import data_file, json_lines
 
 ROOT = Path(__file__).resolve().parents[2]
 SWEEPS = sorted(path.stem for path in (ROOT / "configs" / "sweep").glob("*.yaml"))
 
 
-@pytest.mark.parametrize("name", SWEEPS)
-def test_the_listed_jobs_are_those_that_hydra_runs(name):
-    params = yaml.safe_load((ROOT / "configs" / "sweep" / f"{name}.yaml").read_text())
-    overrides = OverridesParser.create().parse_overrides([f"{key}={value}" for key, value in params.items()])
-    (batch,) = BasicSweeper.split_arguments(overrides, max_batch_size=None)
-    assert [list(job) for job in jobs(name)] == [list(job) for job in batch]
+def sweep_jobs(name):
+    with composing():
+        return jobs(["-m", f"sweep={name}"])
 
 
 @pytest.mark.parametrize("name", SWEEPS)
-def test_every_job_of_a_sweep_composes(name):
-    with initialize_config_dir(str(ROOT / "configs"), version_base="1.3"):
-        for job in jobs(name)[:: max(1, len(jobs(name)) // 6)]:
-            compose("eval", overrides=list(job))
+def test_every_job_of_a_sweep_composes_and_its_policy_takes_what_it_gets(name):
+    listed = sweep_jobs(name)
+    with composing():
+        for job in listed[:: max(1, len(listed) // 6)]:
+            _, policy = method_settings(compose("eval", overrides=list(job)).method)
+            get_class(policy.pop("_target_"))(**policy)
 
 
 def test_h07_the_sweep_covers_every_pair_once_with_its_controls():
     methods = ("zoomr", "random_zoom", "recency_zoom")
     expected = {
-        (f"method={method}", f"method.c={c}", f"method.k={k}")
+        (f"method={method}", f"method.c={c}", f"method.k={k}", "sweep=c_k")
         for method, c, k in itertools.product(methods, range(1, 5), range(1, 5))
     }
-    found = jobs("c_k")
+    found = sweep_jobs("c_k")
     assert len(found) == len(set(found)) == len(expected)
     assert set(found) == expected
 
 
 def test_every_option_that_the_paper_leaves_open_is_a_cell_of_its_own():
-    with initialize_config_dir(str(ROOT / "configs"), version_base="1.3"):
-        cfg = compose("eval")
-    found = cells([{"sweep": "ambiguities"}], cfg, "micro")
-    options = {path.stem for path in (ROOT / "configs" / "option").glob("*.yaml")} - {"looking_heads"}  # is ours
-    assert len(found) == len(jobs("ambiguities")) == len(options)
+    found = planned_cells(["eval.generate -m sweep=ambiguities"], [])
+    options = {path.stem for path in (ROOT / "configs" / "option").glob("*.yaml")}
+    assert len(found) == len(sweep_jobs("ambiguities")) == len(options - {"looking_heads", "keep_prompt"})
+
+
+def test_a_baseline_with_the_prompt_kept_is_the_baseline_with_one_setting_changed():
+    plain, kept = planned_cells(["eval.generate method=h2o", "eval.generate method=h2o option=keep_prompt"], [])
+    assert OmegaConf.merge(plain.config.method, {"protect_prompt": True}) == kept.config.method
+    assert method_label(*method_settings(kept.config.method)) == "h2o with prompt"
 
 
 def test_the_method_that_sets_the_budget_comes_first():
