@@ -9,7 +9,7 @@ from data_gen.control import control_texts
 from data_gen.conversations import Conversation
 from data_gen.records import THOUGHT_DELIMITERS, Skip
 from zoomr.prompts import render_row
-from zoomr.segments import BEGIN_SUMMARY, END_SUMMARY, delimiter_ids
+from zoomr.summaries.segments import BEGIN_SUMMARY, END_SUMMARY, delimiter_ids
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase

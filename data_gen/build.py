@@ -13,6 +13,7 @@ from data_gen.conversations import SPLITS, Conversation
 from pipeline import Run, iterate_rows, progress, read_manifest, resolve_run, write_atomic, write_json, write_rows
 from pipeline.cli import CONFIGS, stage
 from pipeline.files import writing
+from pipeline.objects import model_path
 from pipeline.run import content_digest
 from zoomr.errors import UserError
 
@@ -30,7 +31,7 @@ def build(cfg: DictConfig) -> None:
     config = plain(cfg)
     files = {name: Path(path) for name, path in config["build"]["benchmark_files"].items() if path}
     benchmarks = config["dataset"]["benchmarks"]
-    local_tokenizer = Path(cfg.model.path) / "tokenizer.json"
+    local_tokenizer = Path(model_path(cfg.model)) / "tokenizer.json"
     run = Run.open(
         cfg.paths.runs,
         stage="build",

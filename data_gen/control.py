@@ -4,7 +4,7 @@ import re
 from typing import TYPE_CHECKING
 
 from zoomr.prompts import render_text
-from zoomr.segments import BEGIN_SUMMARY, END_SUMMARY
+from zoomr.summaries.segments import BEGIN_SUMMARY, END_SUMMARY
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase

@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from data_gen.records import HALF_CHARACTER, Skip, Turns, boxed_answer, cut_at_thought, read_turns
+from data_gen.boxed import boxed_answer
+from data_gen.records import HALF_CHARACTER, Skip, Turns, cut_at_thought, read_turns
 from data_gen.segmentation import Segmentation
 
 SPLITS = ("train", "validation")
@@ -78,7 +79,7 @@ def read_conversation(
         paragraphs=paragraphs,
         separators=separators,
         after=after[len(white_space) :],
-        answer=str(answer) if isinstance(answer, str | int | float) and answer != "" else boxed_answer(after),
+        answer=str(answer) if isinstance(answer, str | int | float) and answer != "" else boxed_answer(after).text,
         split=row["split"] if row.get("split") in SPLITS else None,
     )
 

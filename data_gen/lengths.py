@@ -7,6 +7,8 @@ from typing import Any
 
 from omegaconf import DictConfig
 
+from pipeline.objects import model_path
+
 PIECE = re.compile(r"\d{1,3}|[^\W\d_]{1,7}|\s*\n|[^\w\s]|_")
 
 
@@ -32,7 +34,7 @@ def token_counter(rule: str, model: DictConfig) -> Callable[[str], int]:
     def tokenizer() -> Any:
         from zoomr.loading import load_tokenizer
 
-        return load_tokenizer(model.path, model.revision)
+        return load_tokenizer(model_path(model), model.revision)
 
     # Loaded for the first text, so that a dataset that cannot be read is said before a model that cannot.
     return lambda text: len(tokenizer()(text, add_special_tokens=False)["input_ids"])

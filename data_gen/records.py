@@ -140,14 +140,3 @@ def cut_at_thought(assistant: str) -> tuple[str, str, str]:
             stop -= len(thought) - len(thought.rstrip())
             return assistant[:start], assistant[start:stop], assistant[stop:]
     raise Skip("thought not opened")
-
-
-def boxed_answer(text: str) -> str | None:
-    r"""Return the content of the last complete \boxed{}, braces matched, or None."""
-    for opening in reversed(list(re.finditer(r"\\boxed\s*\{", text))):
-        depth = 1
-        for position in range(opening.end(), len(text)):
-            depth += {"{": 1, "}": -1}.get(text[position], 0) if text[position - 1] != "\\" else 0
-            if depth == 0:
-                return text[opening.end() : position].strip()
-    return None

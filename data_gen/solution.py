@@ -8,7 +8,7 @@ from data_gen.assemble import insert_summaries
 from data_gen.conversations import Conversation
 from data_gen.world import Problem, World
 from zoomr.prompts import end_of_turn, render_prompt
-from zoomr.segments import boundary_table
+from zoomr.summaries.segments import boundary_table
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase

@@ -22,6 +22,7 @@ from data_gen.teacher.prompt import Prompt, Request, teacher_identity
 from data_gen.teacher.settings import Patience, Teacher
 from pipeline import AppendLog, Run, fingerprint, iterate_rows, progress, read_manifest, resolve_run, sha256, write_rows
 from pipeline.cli import stage
+from pipeline.objects import model_path
 from zoomr.errors import UserError
 
 REPLIES = "replies.jsonl"
@@ -77,6 +78,7 @@ def summarize(cfg: DictConfig) -> None:
 
             print(estimate(missing, teacher, setup.latency))
             return None
+        model_path(cfg.model)  # the teacher may be the model itself
         total = read_manifest(prepared)["counts"]["paragraphs"]
         if cfg.limit is not None:
             total = sum(len(trace.paragraphs) for trace in traces())

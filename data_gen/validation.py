@@ -14,7 +14,7 @@ from data_gen.assemble import IGNORED, TrainingRow
 from data_gen.decontamination import Decontamination
 from data_gen.report import describe, histogram
 from pipeline.page import render
-from zoomr.segments import delimiter_ids
+from zoomr.summaries.segments import delimiter_ids
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase

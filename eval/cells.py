@@ -9,6 +9,7 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf
 
 from data_gen.benchmarks import Problem
+from eval.reporting.names import method_label as method_label
 from zoomr.errors import UserError
 
 
@@ -100,34 +101,8 @@ def generation_settings(generation: DictConfig) -> dict[str, Any]:
 def method_settings(method: DictConfig) -> tuple[str, dict[str, Any]]:
     """Name of a method, and the settings of its policy, `_target_` among them."""
     policy: Any = OmegaConf.to_container(method, resolve=True)
+    policy.pop("show", None)
     return policy.pop("name"), policy
-
-
-def method_label(method: str, policy: dict[str, Any]) -> str:
-    """Name of a method with what sets it apart from its default form.
-
-    Parameters
-    ----------
-    method : str
-        Its name in configs/method.
-    policy : dict
-        The settings of its policy.
-
-    Returns
-    -------
-    str
-        Such as ``zoomr c2 k2`` or ``h2o with prompt``.
-    """
-    parts = [method]
-    parts += [f"{key}{policy[key]}" for key in ("c", "k") if key in policy]
-    parts += [key.replace("_", " ") for key, value in policy.items() if value is True and key != "protect_prompt"]
-    if policy.get("every") is not None:
-        parts.append(f"every {policy['every']}")
-    if policy.get("protect_prompt"):
-        parts.append("with prompt")
-    if "budget" in policy and policy["budget"] != "match":
-        parts.append(f"budget {policy['budget']}")
-    return " ".join(parts)
 
 
 def directory_label(*parts: str) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf
 
 from pipeline import resolve_run
+from pipeline.objects import model_path
 from pipeline.run import content_digest
 
 
@@ -67,9 +68,9 @@ def find_checkpoint(cfg: DictConfig, setting: str = "checkpoint") -> Checkpoint:
     name, dtype, path = cfg.model.name, cfg.model.get("dtype"), OmegaConf.select(cfg, setting)
     if path == "base":
         settings = {"name": name, "checkpoint": "base", "revision": cfg.model.revision, "dtype": dtype}
-        local = Path(cfg.model.path)
+        local = Path(model_path(cfg.model))
         inputs = {"checkpoint": local} if local.is_dir() else {}  # a hub id is identified by its revision
-        return Checkpoint(cfg.model.path, settings, inputs, cfg.model.revision, dtype)
+        return Checkpoint(str(local), settings, inputs, cfg.model.revision, dtype)
     run = resolve_run(path, setting=setting, command="python -m train.export")
     settings = {"name": name, "checkpoint": "export", "revision": None, "dtype": dtype}
     return Checkpoint(str(run / "merged"), settings, {"checkpoint": run}, None, dtype)

@@ -29,7 +29,7 @@ def dashboard(entity: str, project: str) -> Any:
     against_memory = [
         scatter("eval/active_tokens_mean", "eval/accuracy", "Accuracy against active KV tokens"),
         bars("eval/accuracy", "Accuracy by method"),
-        bars("eval/kv_saving", "KV saving by method"),
+        bars("eval/full_peak_over_peak", "Full cache's peak over each method's"),
     ]
     ablations = [
         reports.ParallelCoordinatesPlot(
@@ -50,6 +50,7 @@ def dashboard(entity: str, project: str) -> Any:
         bars("eval/generated_tokens", "Generated tokens"),
         bars("eval/truncated_share", "Share at the token limit"),
         bars("eval/unparsed_share", "Share without an answer"),
+        bars("eval/balanced_share", "Share that keeps to the format"),
         bars("eval/tokens_per_s", "Tokens per second"),
     ]
     samples = [reports.WeavePanelSummaryTable(table_name="samples")]

@@ -4,11 +4,11 @@ import hashlib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from hydra.utils import instantiate
 from omegaconf import DictConfig
 
 from eval.cells import Request, method_settings
 from eval.checkpoint import Checkpoint
+from pipeline.objects import make
 from zoomr.errors import UserError
 
 if TYPE_CHECKING:
@@ -117,12 +117,12 @@ def full_trace(tokenizer: Any, prompt: list[int], tokens: list[int], refreshes: 
 
 def budget_tokens(budget: Any, cfg: DictConfig, model: Any, prompt_tokens: int, matched: int | None) -> int:
     """A cell's budget in tokens; a share is one of the longest prompt plus the token limit."""
-    from zoomr.compat import kv_shape
-    from zoomr.meter import resolve_budget
+    from zoomr.budgets import resolve_budget
+    from zoomr.compat import shape_of
 
     return resolve_budget(
         budget,
-        bytes_per_token=kv_shape(model.config).bytes_per_token(model.dtype.itemsize),
+        bytes_per_token=shape_of(model.config).bytes_per_token(model.dtype.itemsize),
         seen_tokens=prompt_tokens + cfg.generation.max_new_tokens,
         matched=matched,
     )
@@ -131,8 +131,10 @@ def budget_tokens(budget: Any, cfg: DictConfig, model: Any, prompt_tokens: int, 
 def make_policy(settings: dict[str, Any], requests: list[Request]) -> Any:
     """The policy for these requests; targets of `problem` are what each request's problem says it needs."""
     if settings.get("targets") != "problem":
-        return instantiate(settings)
+        return make("method", settings)
     targets = [request.problem.needs for request in requests]
     if None in targets:
-        raise UserError("method.targets=problem: these problems do not say what they need; use benchmark=ledger.")
-    return instantiate(settings, targets=targets, _convert_="all")
+        raise UserError(
+            "method.targets=problem: these problems do not say what they need; use benchmark=ledger or stories."
+        )
+    return make("method", settings | {"targets": targets})

@@ -10,15 +10,15 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
 
 from eval.cells import sample_seed
 from eval.checkpoint import Checkpoint, find_checkpoint
 from eval.given_traces import GivenTrace, given_traces, trace_file
-from eval.reporting.fidelity import ROWS, write_fidelity
-from pipeline import AppendLog, Run, progress, read_manifest, read_rows
+from eval.reporting.fidelity import ROWS
+from pipeline import AppendLog, Run, progress
 from pipeline.cli import stage
+from pipeline.objects import make
 from zoomr.errors import UserError
 
 Key = tuple[str, int | None]  # a method, and the window that stands for a budget
@@ -27,7 +27,7 @@ FULL: Key = ("full", None)
 
 @stage("fidelity")
 def measure_fidelity(cfg: DictConfig) -> None:
-    """Measure what is missing, trace by trace, and write the table and the figure.
+    """Measure what is missing, trace by trace; eval.report makes the table and the figure.
 
     Parameters
     ----------
@@ -41,6 +41,8 @@ def measure_fidelity(cfg: DictConfig) -> None:
     """
     config: Any = OmegaConf.to_container(cfg, resolve=True)
     settings = config["fidelity"]
+    for method in settings["methods"].values():
+        method.pop("show", None)
     file = trace_file(settings["path"], settings["split"])
     checkpoint = find_checkpoint(cfg)
     shaping = {name: value for name, value in settings.items() if name not in ("path", "split")}
@@ -52,6 +54,7 @@ def measure_fidelity(cfg: DictConfig) -> None:
         inputs=checkpoint.inputs | {"fidelity.path": file},
         config=config,
         next_command=f"python -m eval.report preset={cfg.preset.name}",
+        check=lambda: [make_policy(name, policy_of(method)) for name, method in settings["methods"].items()],
     )
     if not run.complete:
         with closing(run), AppendLog(run.dir / ROWS) as log:
@@ -59,8 +62,6 @@ def measure_fidelity(cfg: DictConfig) -> None:
             run.finish(counts={"traces": traces}, outputs=[ROWS])
     else:
         run.say_done()
-    for path in write_fidelity(read_rows(run.dir / ROWS), read_manifest(run.dir), Path(cfg.paths.results)):
-        print(f"   {path}")
 
 
 def wanted(settings: dict[str, Any]) -> list[Key]:
@@ -129,7 +130,7 @@ def measure(
             policies.append(policy_settings(settings["methods"][method], window, matched, settings["match"]))
         refreshes: list[list[Any]] = [[] for _ in keys]
         found = reference.compare(
-            [instantiate(policy) for policy in policies],
+            [make_policy(method, policy) for (method, _), policy in zip(keys, policies, strict=True)],
             seed=sample_seed(seed, trace.id, 0),
             traces=[own.append for own in refreshes],
         )
@@ -177,7 +178,7 @@ def policy_settings(
     match : dict
         ``fidelity.match``.
     """
-    policy = {key: value for key, value in method.items() if key != "name"}
+    policy = policy_of(method)
     if "window" in policy:
         policy["window"] = window
     if policy.get("budget") == "match":
@@ -185,6 +186,16 @@ def policy_settings(
             raise UserError(f"fidelity.match.method={match['method']} is not among fidelity.methods.")
         policy["budget"] = round(matched[f"active_tokens_{match['statistic']}"])
     return policy
+
+
+def policy_of(method: dict[str, Any]) -> dict[str, Any]:
+    """The settings of a method's policy, without what is there for tables."""
+    return {key: value for key, value in method.items() if key not in ("name", "show")}
+
+
+def make_policy(method: str, policy: dict[str, Any]) -> Any:
+    """The policy of one of `fidelity.methods`."""
+    return make(f"fidelity.methods.{method}", policy)
 
 
 def active_at(refreshes: list[Any], seen: int) -> int | None:

@@ -12,10 +12,10 @@ from omegaconf import DictConfig
 
 from eval.cells import generation_settings
 from eval.reporting.cells import ScoredCell, load_cells, matching
-from eval.samples import read_samples
 from eval.statistics import paired_difference
 from pipeline import write_json
 from pipeline.cli import stage
+from train.format import keeps_format
 from zoomr.errors import UserError
 
 OUTPUT = "finetuning.json"
@@ -70,18 +70,19 @@ def comparison(base: ScoredCell, tuned: ScoredCell, generated: Path) -> dict[str
     Returns
     -------
     dict
-        ``balanced``: share of the fine-tuned model's samples with at least one summary whose delimiters all have their
-        partner; ``summaries_per_1k`` generated tokens; both accuracies; ``difference``: fine-tuned minus base, with its
-        95% interval and p, paired over the problems that both have.
+        Of the fine-tuned model's samples ``balanced``, the share that `keeps_format`, ``summarised``, the share with at
+        least one summary, and ``summaries_per_1k`` generated tokens; both accuracies; ``difference``: fine-tuned minus
+        base, with its 95% interval and p, paired over the problems that both have.
     """
-    samples = read_samples(generated / name for name in tuned.summary["directories"])
+    samples = tuned.samples(generated)
     difference = paired_difference(tuned.accuracy, base.accuracy)
     return {
         "benchmark": tuned.benchmark,
         "model": tuned.model["name"],
         "problems": difference.n,
         "samples": len(samples),
-        "balanced": fmean(row["balanced"] and row["summaries"] > 0 for row in samples),
+        "balanced": fmean(keeps_format(row["balanced"], row["summaries"]) for row in samples),
+        "summarised": fmean(row["summaries"] > 0 for row in samples),
         "summaries_per_1k": 1000
         * sum(row["summaries"] for row in samples)
         / sum(r["generated_tokens"] for r in samples),

@@ -13,7 +13,7 @@ from data_gen.benchmarks import Benchmark, checksum
 from eval.budget import Reference, matched_budget
 from eval.cells import Request, directory_label, generation_settings, method_label, method_settings, requests
 from eval.checkpoint import Checkpoint, find_checkpoint
-from eval.decode import decode
+from eval.decode import decode, make_policy
 from eval.samples import SAMPLES, read_samples
 from pipeline import AppendLog, Run, progress, write_atomic, write_rows
 from pipeline.cli import stage
@@ -64,6 +64,7 @@ def generate_cell(cfg: DictConfig) -> None:
         reference = Reference(**match | {"checkpoint": matched})
         settings["budget"] = matched_budget(root / "generate", settings, reference)
     config = OmegaConf.to_container(cfg, resolve=True)
+    wanted = requests(problems, cfg.generation.samples, cfg.seed, cfg.shard, cfg.traces)
     run = Run.open(
         root,
         "generate",
@@ -72,11 +73,11 @@ def generate_cell(cfg: DictConfig) -> None:
         inputs=checkpoint.inputs,
         config=config,  # type: ignore[arg-type]
         next_command="python -m eval.score",
+        check=lambda: make_policy(policy, wanted),
     )
     if run.complete:
         run.say_done()
         return
-    wanted = requests(problems, cfg.generation.samples, cfg.seed, cfg.shard, cfg.traces)
     with closing(run):
         try:
             generate_missing(run, wanted, cfg, checkpoint, settings.get("budget"))

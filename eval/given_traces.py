@@ -8,7 +8,7 @@ from typing import Any
 from pipeline import iterate_rows, resolve_run
 from zoomr.errors import UserError
 from zoomr.prompts import render_row
-from zoomr.segments import BEGIN_SUMMARY
+from zoomr.summaries.segments import BEGIN_SUMMARY
 
 FIELDS = ("id", "user", "assistant")
 

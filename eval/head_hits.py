@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from torch import Tensor
 
 from zoomr import ZoomR
-from zoomr.policies import RefreshView
-from zoomr.selection import Votes
+from zoomr.summaries.state import SummaryView
+from zoomr.summaries.votes import Votes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -16,7 +16,7 @@ class WatchedZoomR(ZoomR):
 
     tally: "HeadHits"
 
-    def vote(self, view: RefreshView) -> Votes:
+    def vote(self, view: SummaryView) -> Votes:
         """See `ZoomR.vote`."""
         self.tally.count(view)
         return super().vote(view)
@@ -38,15 +38,16 @@ class HeadHits:
     hits: Tensor | None = field(default=None)
     look_ups: int = 0
 
-    def count(self, view: RefreshView) -> None:
+    def count(self, view: SummaryView) -> None:
         """Take the first choices of the rows that look something up."""
         assert view.queries is not None and view.means is not None
         layers, _, heads, width = view.queries.shape
-        for row, key in enumerate(zip(view.prompts, view.last.tolist(), strict=True)):
+        for row, clock in enumerate(view.clocks):
+            key = clock.number, clock.position
             if key not in self.needs:
                 continue
             queries = view.queries[:, row].float().reshape(layers, view.means.shape[2], -1, width)
-            scores = queries @ view.means[:, row, :, : int(view.finished[row])].float().transpose(-1, -2)
+            scores = queries @ view.means[:, row, :, : clock.tracker.finished].float().transpose(-1, -2)
             right = (scores.argmax(-1) == self.needs[key]).reshape(layers, heads).double().cpu()
             self.hits = right if self.hits is None else self.hits + right
             self.look_ups += 1

@@ -49,12 +49,12 @@ def measure(point: Point, form: Form, checkpoint: Checkpoint, device: str | None
         (CPU only, else None); tokens per second of all rows together, prefill left out; the analytic model beside.
     """
     import torch
-
     from zoomr.batch import Batch, serve
-    from zoomr.compat import kv_shape
     from zoomr.plan import Plan
+
+    from zoomr.compat import shape_of
     from zoomr.rows import Request
-    from zoomr.segments import boundary_table, delimiter_ids
+    from zoomr.summaries.segments import boundary_table, delimiter_ids
 
     model, tokenizer = checkpoint.load(device)
     boundaries = frozenset(boundary_table(tokenizer))
@@ -93,7 +93,7 @@ def measure(point: Point, form: Form, checkpoint: Checkpoint, device: str | None
     requests = [Request(n, 0, n, prompt, point.length, is_last_sample=True) for n, (prompt, _) in enumerate(rows)]
     usages = [row.usage() for row, _ in serve(batch, requests)]
     peak = torch.cuda.max_memory_allocated() if on_cuda else None
-    token_bytes = kv_shape(model.config).bytes_per_token(model.dtype.itemsize)
+    token_bytes = shape_of(model.config).bytes_per_token(model.dtype.itemsize)
     return {
         "id": point.id,
         "variant": point.variant,

@@ -1,5 +1,6 @@
-"""Build results/<preset>/ from the scored cells: python -m eval.report (see configs/report.yaml)."""
+"""Build results/<preset>/ from scored cells and measured runs: python -m eval.report (see configs/report.yaml)."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,38 +11,31 @@ from eval.cells import generation_settings, has_settings
 from eval.reporting import (
     ablation,
     active_set,
-    consensus,
-    differences,
-    fidelity_section,
+    agreeability,
+    fidelity,
     finetuning,
-    html,
     options,
-    origins,
     profile,
-    sections,
-    steps_section,
-    tables,
+    questions,
+    rivals,
+    steps,
+    table1,
 )
-from eval.reporting.cells import ScoredCell, load_cells, matching
-from eval.reporting.claims import Finding, findings, unanswered
-from eval.reporting.csv_table import csv_row, to_csv
-from eval.reporting.figures import accuracy_against_active
-from eval.reporting.table1 import BENCHMARKS, latex, markdown, own_rows, paper_rows
-from pipeline import write_atomic
+from eval.reporting.cells import ScoredCell, cell_row, load_cells, matching
+from eval.reporting.sections import Origin, Section
+from eval.reporting.tables import to_csv
+from pipeline import write_atomic, write_json
 from pipeline.cli import stage
+from pipeline.page import render
 from zoomr.errors import UserError
 
 PAPER = Path(__file__).resolve().parents[1] / "results" / "paper.yaml"
+TEMPLATE = Path(__file__).parent / "reporting" / "report.html"
 
 
 @stage("report")
-def main(cfg: DictConfig) -> None:
-    """See `build`."""
-    build(cfg)
-
-
 def build(cfg: DictConfig) -> None:
-    """Write the tables, the figures and the pages of a preset; the same cells give the same bytes.
+    """Write the tables, the figures and the pages of a preset; the same runs give the same bytes.
 
     Parameters
     ----------
@@ -51,69 +45,99 @@ def build(cfg: DictConfig) -> None:
     Raises
     ------
     UserError
-        When there is no scored cell, or none with the settings of the report.
+        When there is nothing to report, or no scored cell has the settings of the report.
     """
-    cells = load_cells(Path(cfg.paths.runs) / "score")
-    if not cells:
-        raise UserError(f"paths.runs={cfg.paths.runs} holds no scored cells: run `python -m eval.score` first.")
-    generation = generation_settings(cfg.generation)
-    comparable = matching(cells, {"generation": generation, "seed": cfg.seed, "limit": cfg.limit})
-    if not comparable:
-        raise UserError(f"None of the {len(cells)} cells has the generation settings, seed and limit of this report.")
     runs, results = Path(cfg.paths.runs), Path(cfg.paths.results)
     paper = yaml.safe_load(PAPER.read_text())
+    generation = generation_settings(cfg.generation)
+    cells = load_cells(runs / "score", cfg.generation)
+    comparable = matching(cells, {"generation": generation, "seed": cfg.seed, "limit": cfg.limit})
+    if cells and not comparable:
+        raise UserError(f"None of the {len(cells)} cells has the generation settings, seed and limit of this report.")
     reference: Any = OmegaConf.to_container(cfg.reference, resolve=True)
-    own_budget = {"budget": "match"}  # paper: 4
-    compared = default_settings(comparable, reference | own_budget)
-    over_c_and_k = default_settings(comparable, {key: reference[key] for key in reference.keys() - {"c", "k"}})
-    curves = [cell for cell in comparable if isinstance(cell.policy.get("budget"), int)]
-    found, models = findings(compared), dict(cfg.paper_models)
-    beside = paper_rows(compared, paper, models)
-    write_atomic(results / "cells.csv", to_csv([csv_row(cell) for cell in cells]))
-    intro = " ".join([describe(generation, compared), *notes(cfg)])
-    write_atomic(results / "table1.md", table1_page(compared, found, beside, intro))
-    write_atomic(results / "table1.csv", to_csv(beside))
-    write_atomic(results / "table1.tex", latex(tables.beside_paper(beside)))
-    drawing, _ = accuracy_against_active(compared, curves, results / "accuracy_vs_active")
-    efficiency, profiled = profile.section(runs / "profile", paper, results)
-    fidelity, forced = fidelity_section.section(runs / "fidelity", paper, results)
-    steps, stepped = steps_section.section(runs / "steps", results)
-    training, trained = finetuning.section(compared, runs, paper["training"], results)
-    parts = [
-        tables.orderings(found),
-        tables.table1(compared, beside, models),
-        tables.against_active(compared, curves, drawing),
-        steps,
-        fidelity,
-        active_set.section(compared, runs / "generate", results),
-        efficiency,
-        ablation.section(over_c_and_k, paper, results),
-        options.section(comparable, reference, results),
-        consensus.section(compared, paper, results),
-        differences.section(compared),
-        tables.lengths(compared),
-        training,
-        origins.section([*map(origins.of_cell, comparable), *forced, *profiled, *stepped, *trained]),
+    compared = with_settings(comparable, reference | {"budget": "match"})  # paper: 4
+    intro = " ".join([how_to_read(generation, compared), *notes(cfg)])
+    sections = [
+        *cell_sections(cfg, comparable, compared, reference, paper, intro),
+        steps.section(runs / "steps", results),
+        fidelity.section(runs / "fidelity", paper, results),
+        profile.section(runs / "profile", paper, results),
+        finetuning.section(compared, runs, paper["training"], results),
     ]
-    head = f"<h1>ZoomR, preset {cfg.preset.name}</h1>\n{html.paragraph(intro, 'soft')}"
-    body = head + sections.contents(parts) + sections.bodies(parts)
-    write_atomic(results / "report.html", html.page(f"ZoomR: {cfg.preset.name}", body))
+    shown = [section for section in sections if section.parts]
+    if not shown:
+        raise UserError(
+            f"paths.runs={cfg.paths.runs} holds no scored cells and no measurements: run `python -m eval.generate`, "
+            "then `python -m eval.score`, first."
+        )
+    if cells:
+        rows = [cell_row(cell, comparable) for cell in cells]
+        write_json(results / "cells.json", {"rows": rows})
+        write_atomic(results / "cells.csv", to_csv(rows))
+    write_atomic(
+        results / "report.html",
+        render(
+            TEMPLATE,
+            title=f"ZoomR, preset {cfg.preset.name}",
+            intro=intro,
+            sections=shown,
+            missing=[section for section in sections if not section.parts],
+            origins=[*map(Origin.of_cell, comparable), *(origin for section in shown for origin in section.origins)],
+        ),
+    )
     print(f"-> {results}   next: open {results / 'report.html'}")
 
 
-def default_settings(cells: list[ScoredCell], compare: Any) -> list[ScoredCell]:
-    """Cells whose policy has the settings of the comparison, where it has these settings at all."""
-    return [cell for cell in cells if has_settings(cell.policy, compare)]
+def cell_sections(
+    cfg: DictConfig,
+    comparable: list[ScoredCell],
+    compared: list[ScoredCell],
+    reference: dict[str, Any],
+    paper: dict[str, Any],
+    intro: str,
+) -> list[Section]:
+    """The sections that speak of scored cells.
+
+    Parameters
+    ----------
+    comparable, compared : list of ScoredCell
+        Cells with the report's generation settings, and of these the ones of table 1.
+    reference : dict
+        Settings of ZoomR in table 1.
+    """
+    runs, results = Path(cfg.paths.runs), Path(cfg.paths.results)
+    found = questions.answers(compared)
+    rows = table1.paper_rows(compared, paper, dict(cfg.paper_models))
+    if compared:
+        table1.write_table1(compared, rows, found, intro, results)
+    curves = [cell for cell in comparable if isinstance(cell.policy.get("budget"), int)]
+    over_c_and_k = with_settings(comparable, {key: reference[key] for key in reference.keys() - {"c", "k"}})
+    return [
+        questions.section(found),
+        table1.section(compared, rows),
+        *rivals.against_active(compared, curves, results),
+        active_set.section(compared, runs / "generate", results),
+        ablation.section(over_c_and_k, paper, results),
+        options.section(comparable, reference, results),
+        agreeability.section(compared, paper, results),
+        rivals.differences(compared, results),
+        rivals.lengths(compared),
+    ]
 
 
-def describe(generation: dict[str, Any], cells: list[ScoredCell]) -> str:
+def with_settings(cells: Sequence[ScoredCell], wanted: dict[str, Any]) -> list[ScoredCell]:
+    """Cells whose policy has the wanted settings, where it has these settings at all."""
+    return [cell for cell in cells if has_settings(cell.policy, wanted)]
+
+
+def how_to_read(generation: dict[str, Any], cells: list[ScoredCell]) -> str:
     """How to read the numbers, and how they were generated."""
     settings = ", ".join(f"{key} {value}" for key, value in generation.items())
     windows = ", ".join(map(str, sorted({cell.policy["window"] for cell in cells if "window" in cell.policy})))
     return (
         "Accuracy in per cent with a 95% bootstrap interval over problems. Active tokens are KV entries on the device, "
         "means over problems of a sample's mean and of its peak; + prompt keeps the whole prompt. Baselines get "
-        f"ZoomR's realised peak as budget. Generation: {settings}; window {windows} tokens."
+        f"ZoomR's realised peak as budget. Generation: {settings}{f'; window {windows} tokens' if windows else ''}."
     )
 
 
@@ -127,33 +151,5 @@ def notes(cfg: DictConfig) -> list[str]:
     return found
 
 
-def table1_page(
-    cells: list[ScoredCell],
-    found: dict[tuple[str, str], list[Finding]],
-    beside: list[dict[str, Any]],
-    intro: str,
-) -> str:
-    """The page with table 1: ours, what the paper's orderings do here, and the paper's table beside ours."""
-    answers = "".join(
-        f"\n{BENCHMARKS.get(benchmark, benchmark)}, {model}:\n\n"
-        + "".join(f"- {one.question} {one.sentence}\n" for one in here if one.cells)
-        + f"\n{unanswered(here)}\n"
-        for (benchmark, model), here in found.items()
-    )
-    return "\n".join(
-        [
-            "# Table 1\n",
-            intro + "\n",
-            "## Ours\n",
-            markdown(own_rows(cells)),
-            "## Do the paper's orderings show here?",
-            answers,
-            "## The paper's table beside ours\n",
-            "`reproduced`: the paper's value lies in our interval; `differs`: it does not; `not run`: no such cell.\n",
-            markdown(beside),
-        ]
-    )
-
-
 if __name__ == "__main__":
-    main()
+    build()

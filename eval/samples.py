@@ -92,8 +92,13 @@ def read_samples(directories: Iterable[Path]) -> list[dict[str, Any]]:
     UserError
         When two rows of one problem and sample differ; names their files.
     """
+    return unique_rows(directory / SAMPLES for directory in directories)
+
+
+def unique_rows(files: Iterable[Path]) -> list[dict[str, Any]]:
+    """Return the rows of files of one cell, each problem and sample once; raises as `read_samples` does."""
     kept: dict[tuple[str, int], tuple[dict[str, Any], Path]] = {}
-    for path in (directory / SAMPLES for directory in directories):
+    for path in files:
         for row in read_rows(path):
             first, origin = kept.setdefault((row["problem"], row["sample"]), (row, path))
             if _content(first) != _content(row):

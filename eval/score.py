@@ -18,7 +18,7 @@ from pipeline.cli import stage
 from zoomr.errors import UserError
 
 SCORES, CELL = "scores.jsonl", "cell.json"
-RULE = 1  # raise it when the rule of eval/grading changes verdicts
+RULE = 2  # raise it when the rule of eval/grading changes verdicts
 FEW_PROBLEMS = 100
 
 

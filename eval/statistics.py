@@ -11,18 +11,24 @@ SEED = 0
 
 
 @dataclass(frozen=True)
-class Estimate:
-    """A mean with its 95% interval and the number of problems behind it."""
+class Interval:
+    """A mean with its 95% interval and the number of problems behind it; as text, a share in per cent."""
 
     mean: float
     low: float
     high: float
     n: int
 
+    def __str__(self) -> str:
+        return f"{100 * self.mean:.1f} [{100 * self.low:.1f}, {100 * self.high:.1f}]"
+
 
 @dataclass(frozen=True)
 class Difference:
-    """First minus second over the problems that both have, with its 95% interval and a two-sided p-value."""
+    """First minus second over the problems that both have, with its 95% interval and a two-sided p-value.
+
+    As text, of two shares, in points.
+    """
 
     mean: float
     low: float
@@ -30,8 +36,12 @@ class Difference:
     p: float
     n: int
 
+    def __str__(self) -> str:
+        chance = "p < 0.001" if self.p < 0.001 else f"p = {self.p:.3f}"
+        return f"{100 * self.mean:+.1f} [{100 * self.low:.1f}, {100 * self.high:.1f}], {chance}"
 
-def estimate(values: Sequence[float]) -> Estimate:
+
+def share_interval(values: Sequence[float]) -> Interval:
     """Mean over problems with a percentile bootstrap interval.
 
     Parameters
@@ -41,7 +51,7 @@ def estimate(values: Sequence[float]) -> Estimate:
 
     Returns
     -------
-    Estimate
+    Interval
         Where all values are 0, or all are 1, resampling shows no spread; the exact binomial (Clopper-Pearson) bound
         takes its place, 1 - 0.025^(1/n) away from the mean.
 
@@ -56,15 +66,15 @@ def estimate(values: Sequence[float]) -> Estimate:
     mean, n = float(data.mean()), len(data)
     if np.all(data == data[0]) and data[0] in (0.0, 1.0):
         bound = 1 - 0.025 ** (1 / n)
-        return Estimate(mean, max(0.0, mean - bound), min(1.0, mean + bound), n)
-    return bootstrap(values)
+        return Interval(mean, max(0.0, mean - bound), min(1.0, mean + bound), n)
+    return mean_interval(values)
 
 
-def bootstrap(values: Sequence[float]) -> Estimate:
+def mean_interval(values: Sequence[float]) -> Interval:
     """Mean of one value a problem or trace, of any size, with a percentile bootstrap interval."""
     data = np.asarray(values, dtype=float)
     low, high = _interval(data)
-    return Estimate(float(data.mean()), low, high, len(data))
+    return Interval(float(data.mean()), low, high, len(data))
 
 
 def paired_difference(first: Mapping[str, float], second: Mapping[str, float]) -> Difference:

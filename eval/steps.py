@@ -5,19 +5,21 @@ token, and what is measured is whether each look-up would have been right under 
 zoomed into the paragraph that it needed, which the world knows.
 """
 
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hydra.utils import instantiate
 from omegaconf import DictConfig, OmegaConf
 
 from data_gen.worlds import world_of
 from eval.checkpoint import Checkpoint, find_checkpoint
-from eval.reporting.steps import ROWS, looking_heads, write_steps
+from eval.reporting.steps import ROWS, looking_heads
 from pipeline import AppendLog, Run, progress, read_rows
 from pipeline.cli import stage
+from pipeline.objects import make
+from zoomr.errors import UserError
 
 if TYPE_CHECKING:
     from data_gen.solution import Solution
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
 
 @stage("steps")
 def measure_steps(cfg: DictConfig) -> None:
-    """Measure the methods that are missing, and write the table and the figure."""
+    """Measure the methods that are missing; eval.report makes the table and the figure."""
     config: Any = OmegaConf.to_container(cfg, resolve=True)
     checkpoint = find_checkpoint(cfg)
     run = Run.open(
@@ -38,6 +40,7 @@ def measure_steps(cfg: DictConfig) -> None:
         inputs=checkpoint.inputs,
         config=config,
         next_command=f"python -m eval.report preset={cfg.preset.name}",
+        check=lambda: check_policies(config["steps"]["methods"]),
     )
     if run.complete:
         run.say_done()
@@ -46,8 +49,6 @@ def measure_steps(cfg: DictConfig) -> None:
             measure_missing(log, checkpoint, config)
             run.finish(counts={"methods": len(config["steps"]["methods"])}, outputs=[ROWS])
     rows = read_rows(run.dir / ROWS)
-    for path in write_steps(rows, Path(cfg.paths.results)):
-        print(f"   {path}")
     print(f"   heads that choose the needed summary in half of the look-ups: method.voters={looking_heads(rows)}")
 
 
@@ -69,13 +70,23 @@ def measure_missing(log: AppendLog, checkpoint: Checkpoint, config: dict[str, An
             if name in done:
                 continue
             found = Found(solutions)
+            if not found.far:
+                raise UserError(
+                    f"steps.lengths={settings['lengths']}: no ledger has a look-up beyond the paragraph before."
+                )
             tally = HeadHits({key: look_up.needs for key, look_up in found.far.items()})
             blanks = {"targets": targets, "tally": tally}
             given = {blank: value for blank, value in blanks.items() if blank in policy}
             known = {key: value for key, value in policy.items() if key not in blanks}
-            forced = run_policy(model, tokenizer, solutions, instantiate(known, _partial_=True)(**given), found)
+            forced = run_policy(model, tokenizer, solutions, make(f"steps.methods.{name}", known, **given), found)
             log.append({"id": name, "policy": known, "head_hits": tally.shares()} | found.row(forced))
             bar.update()
+
+
+def check_policies(methods: dict[str, dict[str, Any]]) -> None:
+    """Make every policy once, so that what one refuses is said before a model is loaded."""
+    for name, policy in methods.items():
+        make(f"steps.methods.{name}", policy)
 
 
 def run_policy(model: Any, tokenizer: Any, solutions: "list[Solution]", policy: Any, found: "Found") -> "list[Forced]":
@@ -103,8 +114,8 @@ class Found:
     solutions : list of Solution
     far : dict
         These look-ups, by (solution, position in the row of the last refresh before the value).
-    hits : dict
-        Whether the needed paragraph was zoomed into, by the same.
+    zoomed : dict
+        The refreshes of a solution: at which position, and into which paragraphs.
     shares : list of float
         Share of the votes that fell on the needed summary.
     chances : list of float
@@ -112,7 +123,7 @@ class Found:
     """
 
     solutions: "list[Solution]"
-    hits: dict[tuple[int, int], bool] = field(default_factory=dict)
+    zoomed: dict[int, list[tuple[int, Sequence[int]]]] = field(default_factory=dict)
     shares: list[float] = field(default_factory=list)
     chances: list[float] = field(default_factory=list)
 
@@ -126,24 +137,31 @@ class Found:
 
     def take(self, refresh: "Refresh") -> None:
         """Note one refresh."""
+        self.zoomed.setdefault(refresh.prompt, []).append((refresh.position, refresh.zoomed))
         key = refresh.prompt, refresh.position
         if key not in self.far:
             return
         needs = self.far[key].needs
-        self.hits[key] = needs in refresh.zoomed
         if refresh.votes and sum(refresh.votes):
             self.shares.append(refresh.votes[needs] / sum(refresh.votes))
             self.chances.append(1 / refresh.finished)
 
+    def hit(self, key: tuple[int, int]) -> bool:
+        """Whether the last refresh up to a look-up's name has zoomed into the paragraph that it needs."""
+        index, name = key
+        before = [zoomed for position, zoomed in self.zoomed.get(index, []) if position <= name]
+        return bool(before) and self.far[key].needs in before[-1]
+
     def row(self, forced: "list[Forced]") -> dict[str, Any]:
-        """Per problem: look-ups right, hits and other tokens right, as shares; and the votes' mean shares."""
+        """Shares a problem: look-ups right and hits, if any are far, and other tokens; mean shares of votes."""
         look_ups, hits, others, active = [], [], [], []
         for index, (solution, result) in enumerate(zip(self.solutions, forced, strict=True)):
             right = [int(top) == token for top, token in zip(result.top, solution.continuation, strict=True)]
             far = {key: look_up for key, look_up in self.far.items() if key[0] == index}
-            look_ups.append([all(right[token] for token in look_up.answer) for look_up in far.values()])
-            if self.hits:
-                hits.append([self.hits[key] for key in far])
+            if far:
+                look_ups.append([all(right[token] for token in look_up.answer) for look_up in far.values()])
+            if far and self.zoomed:
+                hits.append([self.hit(key) for key in far])
             answers = {token for look_up in solution.look_ups for token in look_up.answer}
             others.append([ok for position, ok in enumerate(right) if position not in answers])
             active.append(result.stats.active_tokens_peak)

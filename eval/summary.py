@@ -6,7 +6,8 @@ from statistics import fmean
 from typing import Any
 
 from eval.grading.grade import STATUSES
-from eval.statistics import estimate, majority
+from eval.statistics import majority, share_interval
+from train.format import keeps_format
 
 METERS = (
     "prompt_tokens",
@@ -14,7 +15,6 @@ METERS = (
     "seen_tokens",
     "active_tokens_mean",
     "active_tokens_peak",
-    "kv_saving",
     "refreshes",
     "forced_refreshes",
     "summaries",
@@ -35,6 +35,24 @@ def problem_accuracy(scores: Iterable[dict[str, Any]]) -> dict[str, float]:
     return {problem: fmean(row["status"] == "correct" for row in rows) for problem, rows in by_problem(scores).items()}
 
 
+def grades(scores: list[dict[str, Any]]) -> dict[str, Any]:
+    """What the scores of a cell say: counts, pass@1 with its bootstrap interval over problems, maj@n, statuses."""
+    accuracy = share_interval(list(problem_accuracy(scores).values()))
+    votes = [
+        majority([(row["answer"], row["status"] == "correct") for row in rows]) for rows in by_problem(scores).values()
+    ]
+    counts = Counter(row["status"] for row in scores)
+    return {
+        "n_problems": len(votes),
+        "n_samples": len(scores),
+        "accuracy": accuracy.mean,
+        "ci_low": accuracy.low,
+        "ci_high": accuracy.high,
+        "majority": fmean(votes),
+        "statuses": {status: counts[status] for status in STATUSES},
+    }
+
+
 def summarize(samples: list[dict[str, Any]], scores: list[dict[str, Any]], expected: int) -> dict[str, Any]:
     """Summarise a cell.
 
@@ -50,27 +68,15 @@ def summarize(samples: list[dict[str, Any]], scores: list[dict[str, Any]], expec
     Returns
     -------
     dict
-        pass@1 (mean over problems of the share of correct samples) with its bootstrap interval, maj@n, the shares of
-        the statuses, and the means over problems of the meters. ``active_tokens_peak`` is the mean of the samples'
-        peaks.
+        What `grades` says, the shares of samples that keep to the format and that have a summary at all, and the means
+        over problems of the meters. ``active_tokens_peak`` is the mean of the samples' peaks.
     """
-    accuracy = estimate(list(problem_accuracy(scores).values()))
-    votes = [
-        majority([(row["answer"], row["status"] == "correct") for row in rows]) for rows in by_problem(scores).values()
-    ]
-    counts = Counter(row["status"] for row in scores)
     groups = by_problem(samples)
     means = {key: fmean(fmean(row[key] for row in rows) for rows in groups.values()) for key in METERS}
-    return {
-        "n_problems": len(groups),
-        "n_samples": len(samples),
+    return grades(scores) | {
         "expected_samples": expected,
-        "accuracy": accuracy.mean,
-        "ci_low": accuracy.low,
-        "ci_high": accuracy.high,
-        "majority": fmean(votes),
-        "statuses": {status: counts[status] for status in STATUSES},
         "repetition_share": fmean(row["status"] == "repetition" for row in samples),
-        "balanced_share": fmean(row["balanced"] for row in samples),
+        "balanced_share": fmean(keeps_format(row["balanced"], row["summaries"]) for row in samples),
+        "summarised_share": fmean(row["summaries"] > 0 for row in samples),
         "meters": means,
     }

@@ -4,6 +4,7 @@ The cells on disk are the source of truth: this can be run again at any time, an
 """
 
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,8 @@ from hydra.utils import instantiate
 from omegaconf import DictConfig
 
 from eval.dashboard import dashboard, push_dashboard, specification
-from eval.reporting.cells import ScoredCell, load_cells
-from eval.samples import read_samples
-from eval.score import SCORES
-from pipeline import progress, read_rows, write_json
+from eval.reporting.cells import ScoredCell, load_cells, saving
+from pipeline import progress, write_json
 from pipeline.cli import stage
 from zoomr.errors import UserError
 
@@ -53,8 +52,10 @@ def track_cells(cfg: DictConfig) -> None:
     tracking = instantiate(cfg.tracker)
     for cell in progress(cells, unit="cell", description="tracker"):
         shutil.rmtree(cell.directory / "wandb", ignore_errors=True)  # an earlier offline copy would be synced beside it
-        with tracking.start(cell.directory, group=f"{cfg.preset.name}-{cell.benchmark}", config=describe(cell)) as run:
-            run.log("eval", 0, figures(cell))
+        with tracking.start(
+            cell.directory, group=f"{cfg.preset.name}-{cell.benchmark}", config=run_config(cell)
+        ) as run:
+            run.log("eval", 0, figures(cell, cells))
             run.table("samples", list(COLUMNS), sample_rows(cell, runs / "generate", cfg.table_rows))
     workspace = dashboard(cfg.tracker.entity or "", cfg.tracker.project)
     path = runs / SPECIFICATION
@@ -66,7 +67,7 @@ def track_cells(cfg: DictConfig) -> None:
     print(f"-> {path}   next: {sync if offline else 'open the project on W&B'}")
 
 
-def describe(cell: ScoredCell) -> dict[str, Any]:
+def run_config(cell: ScoredCell) -> dict[str, Any]:
     """What a run is filtered and grouped by: settings of the cell, plain, and flat where it is filtered."""
     policy = {key: value for key, value in cell.policy.items() if key != "_target_"}
     return {
@@ -80,12 +81,22 @@ def describe(cell: ScoredCell) -> dict[str, Any]:
     } | policy
 
 
-def figures(cell: ScoredCell) -> dict[str, float]:
-    """The numbers of a run: accuracy with its interval, shares of outcomes, means of the meters."""
+def figures(cell: ScoredCell, cells: Sequence[ScoredCell]) -> dict[str, float]:
+    """The numbers of a run: accuracy with its interval, shares of outcomes, means of the meters.
+
+    Parameters
+    ----------
+    cell : ScoredCell
+    cells : sequence of ScoredCell
+        The preset's, that of the full cache among them, against which the saving is.
+    """
     summary = cell.summary
     shares = {f"{status}_share": count / summary["n_samples"] for status, count in summary["statuses"].items()}
-    keys = ("accuracy", "ci_low", "ci_high", "majority", "n_problems", "n_samples")
-    return {key: summary[key] for key in keys} | shares | summary["meters"]
+    keys = ["accuracy", "ci_low", "ci_high", "majority", "n_problems", "n_samples"]
+    keys += ["repetition_share", "balanced_share", "summarised_share"]
+    ratio = saving(cell, cells)
+    saved = {} if ratio is None else {"full_peak_over_peak": ratio}
+    return {key: summary[key] for key in keys} | shares | cell.meters | saved
 
 
 def sample_rows(cell: ScoredCell, generated: Path, count: int) -> list[list[Any]]:
@@ -100,8 +111,8 @@ def sample_rows(cell: ScoredCell, generated: Path, count: int) -> list[list[Any]
     count : int
         The most rows.
     """
-    scores = {row["id"]: row for row in read_rows(cell.directory / SCORES)[:count]}
-    samples = read_samples(generated / name for name in cell.summary["directories"])
+    scores = {row["id"]: row for row in cell.scores()[:count]}
+    samples = cell.samples(generated)
     graded = (sample | scores[sample["id"]] for sample in samples if sample["id"] in scores)
     return [[row[column] for column in COLUMNS] for row in graded]
 

@@ -5,15 +5,16 @@ import webbrowser
 from pathlib import Path
 from typing import Any
 
+from markupsafe import Markup
 from omegaconf import DictConfig
 
-from eval.reporting.html import style
 from eval.samples import SAMPLES
 from pipeline import read_manifest, read_rows, write_atomic
 from pipeline.cli import stage
+from pipeline.page import render as fill
 from zoomr.errors import UserError
 
-TEMPLATE = Path(__file__).parent / "viewer"
+PAGE = Path(__file__).parent / "viewer" / "page.html"
 
 
 @stage("view")
@@ -42,7 +43,7 @@ def find(generated: Path, method: str, benchmark: str, sample: str | None) -> tu
     Returns
     -------
     tuple of Path and dict
-        The cell, the newest that has it, and the row.
+        The cell that has it and was started last, and the row.
 
     Raises
     ------
@@ -50,8 +51,9 @@ def find(generated: Path, method: str, benchmark: str, sample: str | None) -> tu
         When no cell has such a sample; names those that there are.
     """
     traced: list[str] = []
-    for path in sorted(generated.glob(f"*/{SAMPLES}"), key=lambda path: path.stat().st_mtime, reverse=True):
-        settings = read_manifest(path.parent)["settings"]
+    manifests = {path: read_manifest(path.parent) for path in generated.glob(f"*/{SAMPLES}")}
+    for path in sorted(manifests, key=lambda path: (manifests[path]["started"], path), reverse=True):
+        settings = manifests[path]["settings"]
         if (settings["method"]["name"], settings["benchmark"]["name"]) == (method, benchmark):
             rows = [row for row in read_rows(path) if "trace" in row]
             traced += [row["problem"] for row in rows]
@@ -94,13 +96,9 @@ def render(row: dict[str, Any], settings: dict[str, Any]) -> str:
             "peak active tokens": row["active_tokens_peak"],
         },
     }
-    page = (TEMPLATE / "page.html").read_text()
     # "</" would end the script element early.
     embedded = json.dumps(data, ensure_ascii=False).replace("</", "<\\/")
-    parts = {"STYLE": style(TEMPLATE / "viewer.css"), "SCRIPT": (TEMPLATE / "viewer.js").read_text()}
-    for name, text in (parts | {"DATA": embedded}).items():
-        page = page.replace(f"@{name}@", text)
-    return page
+    return fill(PAGE, data=Markup(embedded))
 
 
 if __name__ == "__main__":

@@ -63,7 +63,7 @@ def commands(stages: list[str], overrides: list[str]) -> list[list[str]]:
     stages : list of str
         Each a stage's module and its own overrides.
     overrides : list of str
-        Those of the command line. They take the place of a stage's own of the same setting.
+        Those of the command line. They take the place of a stage's own of the same setting, but for its preset.
 
     Raises
     ------
@@ -79,7 +79,12 @@ def commands(stages: list[str], overrides: list[str]) -> list[list[str]]:
             raise UserError(max(sentences, key=lambda sentence: SequenceMatcher(None, override, sentence).ratio()))
     built = []
     for module, *own in lines:
-        given = [override for override in overrides if override not in refused[root_of(module)]]
+        own_preset = any(key_of(each) == "preset" for each in own)
+        given = [
+            override
+            for override in overrides
+            if override not in refused[root_of(module)] and not (own_preset and key_of(override) == "preset")
+        ]
         replaced = {key_of(override) for override in given}
         built.append(["-m", module, *(each for each in own if key_of(each) not in replaced), *given])
     return built

@@ -4,7 +4,6 @@ import difflib
 import functools
 import os
 import re
-import shlex
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -19,7 +18,7 @@ from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-import pipeline.duration  # noqa: F401  registers the resolver that presets use
+from pipeline.checks import check, quoted
 from zoomr.errors import UserError
 
 CONFIGS = Path(__file__).parents[1] / "configs"
@@ -47,6 +46,7 @@ def stage(root: str) -> Callable[[Callable[[DictConfig], Any]], Callable[..., An
             # Relative paths are the caller's, wherever a launcher or hydra.job.chdir has put this process.
             os.chdir(HydraConfig.get().runtime.cwd)
             try:
+                check(config, HydraConfig.get().overrides.task)
                 return function(config)
             except UserError as error:
                 # Said here, since Hydra writes a line of its own as soon as a job's error reaches it.
@@ -58,6 +58,7 @@ def stage(root: str) -> Callable[[Callable[[DictConfig], Any]], Callable[..., An
         @functools.wraps(function)
         def command(config: DictConfig | None = None) -> Any:
             if config is not None:
+                check(config)
                 return function(config)
             # Hydra prints its own errors in several lines unless it is told to raise them.
             os.environ["HYDRA_FULL_ERROR"] = "1"
@@ -110,13 +111,6 @@ def explain(error: Exception, root: str) -> str:
     if override:
         return f"Unknown setting {override.group(1)}.{nearest(override.group(1), [*settings(root), *groups()])}"
     return " ".join(str(error).split())
-
-
-def quoted(override: str) -> str:
-    """Return an override as it is typed in a shell so that Hydra takes its value letter by letter."""
-    key, _, value = override.partition("=")
-    escaped = re.sub(r'(\\*)("|$)', lambda match: match[1] * 2 + (match[2] and '\\"'), value)
-    return shlex.quote(f'{key}="{escaped}"')
 
 
 def nearest(name: str, known: list[str]) -> str:

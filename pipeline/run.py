@@ -5,6 +5,7 @@ import json
 import platform
 import shlex
 import sys
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any
@@ -93,6 +94,7 @@ class Run:
         inputs: dict[str, Path],
         config: dict[str, Any],
         next_command: str,
+        check: Callable[[], object] = lambda: None,
     ) -> "Run":
         """Open the directory `root/stage/<label>-<hash>`, new or begun before.
 
@@ -110,6 +112,9 @@ class Run:
             The whole resolved configuration, kept in the manifest.
         next_command : str
             What a person would run next.
+        check : callable
+            Called before a new directory is made, which is not made if it raises. For what takes too long to be
+            checked where a run has long been made.
 
         Raises
         ------
@@ -122,6 +127,8 @@ class Run:
         digests = {name: {"path": str(path), "sha256": content_digest(path)} for name, path in inputs.items()}
         key = fingerprint({"settings": settings, "inputs": {name: entry["sha256"] for name, entry in digests.items()}})
         directory = Path(root) / stage / f"{label}-{key}"
+        if not read_manifest(directory):
+            check()
         with writing(directory):
             directory.mkdir(parents=True, exist_ok=True)
         run = cls(directory, next_command)

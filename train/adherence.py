@@ -6,6 +6,7 @@ from typing import Any
 from datasets import Dataset
 from transformers import PreTrainedTokenizerBase, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
+from train.format import keeps_format
 from train.preflight import IGNORED
 from train.tracking import Tracker
 from zoomr import Full, generate
@@ -73,12 +74,12 @@ def adherence(outcome: list[Generation]) -> dict[str, float]:
     Returns
     -------
     dict of str to float
-        ``balanced``: share whose delimiters all have their partner, with at least one summary; ``finished``: share that
+        ``balanced``: share that `keeps_format`; ``finished``: share that
         ended by themselves; ``summaries_per_1k``: summaries in 1,000 generated tokens; ``length``: mean tokens.
     """
     tokens = sum(one.stats.generated_tokens for one in outcome)
     return {
-        "balanced": fmean(one.stats.balanced and one.stats.summaries > 0 for one in outcome),
+        "balanced": fmean(keeps_format(one.stats.balanced, one.stats.summaries) for one in outcome),
         "finished": fmean(one.status == "stop" for one in outcome),
         "summaries_per_1k": 1000 * sum(one.stats.summaries for one in outcome) / tokens,
         "length": tokens / len(outcome),

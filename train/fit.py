@@ -5,6 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from accelerate import PartialState
+from accelerate.utils import broadcast_object_list
 from datasets import Dataset, load_from_disk
 from hydra.utils import instantiate
 from peft import PeftModel
@@ -15,9 +17,8 @@ from pipeline import read_manifest
 from train.adherence import Adherence
 from train.checkpoints import last_checkpoint, step_of
 from train.collate import RightPadding
-from train.lora import Lora, adapt, finish_adapter
+from train.lora import Lora, adapt, check_fits, finish_adapter
 from train.preflight import check_rows, describe, legible, planned_steps
-from train.ranks import from_first, rank, world_size
 from train.rehearsal import Rehearsal
 from train.tracking import Tracking
 from train.trainer import SummaryTrainer
@@ -51,28 +52,30 @@ def fit(config: dict[str, Any], data: Path, directory: Path) -> dict[str, Any]:
     """
     # Denormal numbers in attention's backward halve a CPU's speed. Threads inherit this at their start, so it is first.
     torch.set_flush_denormal(True)
-    sft, model_settings = config["sft"], config["model"]
+    sft, model_settings, processes = config["sft"], config["model"], _processes()
     train = load_from_disk(str(data / "train"))
     train = train.select(range(min(len(train), config["limit"] or len(train))))
     # A dataset without rows has no columns either, and cannot be loaded.
     held_out = read_manifest(data)["counts"]["rows"]["validation"]
     validation = load_from_disk(str(data / "validation")) if held_out else None
+    lora = Lora(**config["lora"])
+    check_fits(lora, model_settings["path"], model_settings["revision"])
     model, tokenizer = base_model(config)
     facts = check_rows(train, tokenizer, sft["max_length"])
-    adapted = adapt(model, tokenizer, Lora(**config["lora"]))
+    adapted = adapt(model, tokenizer, lora)
     learn_under(adapted, tokenizer, sft["policy"], sft["policy_share"])
-    checkpoint = from_first(last_checkpoint(directory / "checkpoints") if rank() == 0 else None)
+    checkpoint = from_first(last_checkpoint(directory / "checkpoints") if processes.is_main_process else None)
     batches = RightPadding()
     trainer = make_trainer(
         adapted, tokenizer, train, validation, batches, config, directory / "checkpoints", fresh=checkpoint is None
     )
-    if rank() == 0:
+    if processes.is_main_process:
         print(legible(train[0], tokenizer, colour=sys.stdout.isatty()))
-        print(describe(facts, sft, world_size()))
+        print(describe(facts, sft, processes.num_processes))
         tracking = Tracking(**{name: value for name, value in config["tracker"].items() if name != "_target_"})
         tracker = tracking.start(directory, "sft", config, step=step_of(checkpoint))
         with tracker:
-            if world_size() == 1:
+            if processes.num_processes == 1:
                 passes = planned_steps(facts, sft, 1) * sft["batch_size"] * sft["accumulation"] / facts.rows
                 trainer.add_callback(Rehearsal(train, round(passes * facts.tokens)))
             if validation and sft["adherence"]["problems"] and not trainer.is_fsdp_enabled:
@@ -82,9 +85,15 @@ def fit(config: dict[str, Any], data: Path, directory: Path) -> dict[str, Any]:
     else:
         _train(trainer, checkpoint, sft)
     trainer.save_model(str(directory / "adapter"))
-    if rank() == 0:
+    if processes.is_main_process:
         finish_adapter(directory / "adapter", model_settings["path"], model_settings["revision"])
     return facts.counts() | {"steps": trainer.state.global_step} | last_losses(trainer)
+
+
+def from_first(value: Any) -> Any:
+    """Return the first process's `value` in every process of the launch."""
+    _processes()  # joins them, which the broadcast takes for granted
+    return broadcast_object_list([value])[0]
 
 
 def base_model(config: dict[str, Any]) -> tuple[Any, PreTrainedTokenizerBase]:
@@ -105,7 +114,7 @@ def learn_under(
 ) -> None:
     """Let a share of the rows see what a policy of configs/method would leave of the cache; None: all see all."""
     if policy:
-        settings = {key: value for key, value in policy.items() if key != "name"}
+        settings = {key: value for key, value in policy.items() if key not in ("name", "show")}
         UnderPolicy(instantiate(settings), tokenizer, share).install(model.get_base_model())
 
 
@@ -137,6 +146,7 @@ def make_trainer(
         bf16=sft["bf16"],
         gradient_checkpointing=sft["gradient_checkpointing"],
         max_length=None,  # the default cuts rows at 1,024 tokens; check_rows has refused those over sft.max_length
+        router_aux_loss_coef=0.0,  # routers are frozen, and padding would count as text that they have to balance
         packing=False,  # neighbours in a packed row would attend to each other
         logging_steps=sft["log_every"],
         eval_strategy="steps" if validation else "no",
@@ -172,6 +182,10 @@ def last_losses(trainer: SFTTrainer) -> dict[str, float]:
         for name, key in (("loss", "loss"), ("validation_loss", "eval_loss"))
         if any(key in row for row in history)
     }
+
+
+def _processes() -> PartialState:
+    return PartialState(cpu=not torch.cuda.is_available())
 
 
 def _train(trainer: SFTTrainer, checkpoint: Path | None, sft: dict[str, Any]) -> None:

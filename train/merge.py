@@ -29,13 +29,14 @@ def merge(adapter: Path, directory: Path, dtype: str, tolerance: float) -> dict[
     dtype : str
         Type of the stored weights.
     tolerance : float
-        The largest difference of float32 logits that the merge may make, and that storing and reloading may make.
+        The largest difference of float32 logits that the merge may make, and that storing and reloading may make, as a
+        share of the largest logit.
 
     Returns
     -------
     dict of str to float
-        Largest difference of logits: by the ``merge``, by storing and reloading (``reload``), and of the reloaded
-        checkpoint to the adapter (``total``), which includes the cast to `dtype`.
+        Largest difference of logits, as such a share: by the ``merge``, by storing and reloading (``reload``), and of
+        the reloaded checkpoint to the adapter (``total``), which includes the cast to `dtype`.
 
     Raises
     ------
@@ -85,14 +86,13 @@ def _cast(model: Any, dtype: torch.dtype) -> Any:
 
 @torch.inference_mode()
 def _logits(model: Any, probe: torch.Tensor) -> torch.Tensor:
-    """Logits (1, T, V) computed in float64, so that a difference is one of the weights and not of a sum's order."""
-    logits = model.double()(probe).logits
-    model.float()
-    return logits
+    """Logits (1, T, V). Not in float64, for which a large model's weights would have to be held a second time."""
+    return model(probe).logits
 
 
 def _gap(one: torch.Tensor, other: torch.Tensor) -> float:
-    return (one - other).abs().max().item()
+    """Largest difference as a share of the largest logit, since a sum's order alone moves logits by such a share."""
+    return ((one - other).abs().max() / other.abs().max()).item()
 
 
 def _keep_stop_tokens(generation: Any, tokenizer: Any) -> None:

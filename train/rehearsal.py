@@ -44,7 +44,7 @@ class Rehearsal(TrainerCallback):
         gib = memory() / 2**30  # waits for the GPU, so that the clock below shows the whole pass
         seconds = time.perf_counter() - began
         model.zero_grad()
-        hours = self.tokens / batch["input_ids"].numel() * seconds / 3600
+        hours = self.tokens / sum(lengths[row] for row in longest) * seconds / 3600
         print(
             f"the longest batch, {tuple(batch['input_ids'].shape)} tokens, takes {seconds:.2g} s and {gib:.1f} GiB; "
             f"the whole training about {hours:.2g} h"

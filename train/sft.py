@@ -13,7 +13,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from pipeline import Run, read_manifest, resolve_run
 from pipeline.cli import stage
-from train.ranks import from_first, rank, world_size
+from pipeline.objects import model_path
 from zoomr.errors import UserError
 
 # Settings that change how fast or how often something is done, not the adapter.
@@ -26,17 +26,19 @@ def main(cfg: DictConfig) -> None:
     data = resolve_run(cfg.sft.data, setting="sft.data", command="python -m data_gen.build")
     config: Any = OmegaConf.to_container(cfg, resolve=True)
     check_same_model(data, config["model"])
-    run = open_run(cfg, config, data) if rank() == 0 else None
-    if run and run.complete and world_size() == 1:
+    # As a launcher says it, so that a finished run is found before torch is imported.
+    rank, processes = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
+    run = open_run(cfg, config, data, processes) if rank == 0 else None
+    if run and run.complete and processes == 1:
         return run.say_done()
     # The trainers of TRL report their use over the network as soon as they are made.
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
     # Its new name is not known to the oldest transformers that we support.
     warnings.filterwarnings("ignore", "`gradient_checkpointing`|`is_gradient_checkpointing`", FutureWarning)
+    from train.fit import fit, from_first
+
     directory = from_first(run and not run.complete and run.dir)
     if directory:
-        from train.fit import fit
-
         counts = fit(config, data, directory)
     if run and not run.complete:
         run.finish(counts=counts, outputs=["adapter"])
@@ -45,10 +47,12 @@ def main(cfg: DictConfig) -> None:
     return None
 
 
-def open_run(cfg: DictConfig, config: dict[str, Any], data: Path) -> Run:
+def open_run(cfg: DictConfig, config: dict[str, Any], data: Path, processes: int) -> Run:
     """Open the run directory, named by what shapes the adapter."""
     sft = {name: value for name, value in config["sft"].items() if name not in WITHOUT_EFFECT}
-    base = Path(cfg.model.path)
+    if sft["policy"]:
+        sft["policy"] = {name: value for name, value in sft["policy"].items() if name != "show"}
+    base = Path(model_path(cfg.model))
     return Run.open(
         cfg.paths.runs,
         stage="sft",
@@ -57,7 +61,7 @@ def open_run(cfg: DictConfig, config: dict[str, Any], data: Path) -> Run:
             "model": {name: config["model"][name] for name in ("name", "path", "revision", "dtype")},
             "sft": sft,
             "lora": config["lora"],
-            "processes": world_size(),
+            "processes": processes,
             "seed": cfg.seed,
             "limit": cfg.limit,
         },

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from pipeline import write_atomic
+from pipeline.figures import METRICS, read_figures
 
-METRICS = "metrics.jsonl"
 ABOUT = "tracking.json"
 AXES = ("train", "eval")
 SECONDS = 30  # that W&B may take to start, and to finish
@@ -84,13 +84,6 @@ class Tracker:
         self._file.close()
         if self._wandb:
             self._wandb.finish(exit_code=int(kind is not None))
-
-
-def read_figures(directory: Path) -> list[dict[str, float]]:
-    """Return the rows of a run's local figures; a half-written last one is left out."""
-    path = directory / METRICS
-    lines = path.read_text().splitlines(keepends=True) if path.exists() else []
-    return [json.loads(line) for line in lines if line.endswith("\n")]
 
 
 def _wandb_run(settings: Tracking, directory: Path, about: dict[str, Any]) -> Any:

@@ -13,33 +13,27 @@ import torch
 from torch import Tensor
 
 from train.preflight import IGNORED
-from zoomr.attention import attend_many
-from zoomr.compat import sdpa_attention_forward
-from zoomr.errors import UserError
-from zoomr.policies import Needs, Recalling, RefreshView
-from zoomr.rows import Request, Row, derived_seed
-from zoomr.segments import boundary_table, delimiter_ids
-from zoomr.selection import label_positions, mean_key
-
-TOGETHER = 64  # refreshes of a row that are worked out at once
+from zoomr.attention import NAME, attend
+from zoomr.policies import Policy, Site
+from zoomr.prefill import PromptObserver
+from zoomr.replay import check_replay, visible_under
+from zoomr.rotary import Rotary
+from zoomr.summaries.segments import boundary_table, delimiter_ids
 
 
-class _Sight:
-    """Attends to everything before, and keeps each layer's queries (B, Hq, T, d) and keys (B, H, T, d)."""
+class _Sight(PromptObserver):
+    """Attends to everything before, and keeps each layer's queries and keys."""
 
     def __init__(self) -> None:
-        self.queries: list[Tensor] = []
-        self.keys: list[Tensor] = []
-        self.scaling = 1.0
+        super().__init__(attention=False, history=0, padding=None)
+        self.asked: list[Tensor] = []
 
     def attend(
         self, module: torch.nn.Module, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, scaling: float
     ) -> Tensor:
         """See `Observer.attend`."""
-        self.queries.append(query)
-        self.keys.append(key)
-        self.scaling = scaling
-        return sdpa_attention_forward(module, query, key, value, mask, scaling=scaling)[0]
+        self.asked.append(query)
+        return super().attend(module, query, key, value, mask, scaling)
 
 
 class _Chosen:
@@ -52,7 +46,7 @@ class _Chosen:
         self, module: torch.nn.Module, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, scaling: float
     ) -> Tensor:
         """See `Observer.attend`."""
-        return attend_many(query, key, value, self.mask, scaling)
+        return attend(query, key, value, self.mask, scaling)
 
 
 class UnderPolicy:
@@ -60,8 +54,8 @@ class UnderPolicy:
 
     Parameters
     ----------
-    policy : Recalling
-        Without `vote_span` and `pre_rope`.
+    policy : Policy
+        One that chooses for all heads together.
     tokenizer
         With the summaries' delimiters.
     share : float
@@ -70,115 +64,46 @@ class UnderPolicy:
     Raises
     ------
     UserError
-        For a policy that evicts, or with an option that is not supported here.
+        For another policy.
     """
 
-    def __init__(self, policy: Recalling, tokenizer: Any, share: float = 1.0):
-        if not policy.recalls or policy.vote_span or policy.pre_rope:
-            raise UserError(
-                f"sft.policy={type(policy).__name__}: only policies that recall, with vote_span and pre_rope off."
-            )
-        self.policy = policy
-        self.share = share
-        self.boundaries = boundary_table(tokenizer)
-        self.delimiters = delimiter_ids(tokenizer)
+    def __init__(self, policy: Policy, tokenizer: Any, share: float = 1.0):
+        check_replay(policy)
+        self.policy, self.share = policy, share
+        self.boundaries, self.delimiters = boundary_table(tokenizer), delimiter_ids(tokenizer)
 
     def install(self, model: Any) -> None:
         """Hook onto a transformers causal language model."""
-        model.set_attn_implementation("zoomr")
+        model.set_attn_implementation(NAME)
         model.register_forward_pre_hook(self, with_kwargs=True)
 
     def __call__(self, model: Any, args: Any, kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]] | None:
         """Add to a training forward of `input_ids` and `labels` (B, T) what each token attends to."""
         if not model.training or "zoomr" in kwargs:
             return None
-        ids, labels = kwargs["input_ids"], kwargs["labels"]
+        ids, taught = kwargs["input_ids"], kwargs["labels"] != IGNORED
         drawn = (torch.rand(len(ids)) < self.share).nonzero()[:, 0].tolist()
         if not drawn:
             return None
         sight = _Sight()
         with torch.no_grad():
             model(input_ids=ids[drawn], use_cache=False, zoomr=sight)
-        prompts = (labels != IGNORED).int().argmax(dim=1).tolist()
-        visible = all_before(ids.shape[1], ids.device).repeat(len(ids), 1, 1)
+        site = Site(sight.shape(model), 1, ids.device, Rotary.of(model))
+        visible = torch.ones(ids.shape[1], ids.shape[1], dtype=torch.bool, device=ids.device).tril()
+        visible = visible.repeat(len(ids), 1, 1)
+        width = ids.shape[1]
         for index, row in enumerate(drawn):
-            visible[row] = self.visible(sight, index, ids[row].tolist(), prompts[row])
+            # what is taught lies between the prompt and the padding
+            prompt, stop = int(taught[row].int().argmax()), width - int(taught[row].flip(0).int().argmax())
+            visible[row, :stop, :stop] = visible_under(
+                self.policy,
+                site,
+                ids[row, :stop].tolist(),
+                prompt,
+                self.boundaries,
+                self.delimiters,
+                [query[index : index + 1] for query in sight.asked],
+                [sight.kv[layer][0][index, :, :stop] for layer in sorted(sight.kv)],
+                sight.scaling,
+            )
         return args, kwargs | {"zoomr": _Chosen(visible)}
-
-    def visible(self, sight: _Sight, index: int, ids: list[int], prompt: int) -> Tensor:
-        """What each token of a row attends to, (T, T) bool: all before it until the first refresh."""
-        row, due = self._follow(ids, prompt)
-        length, device = len(ids), sight.keys[0].device
-        seen = all_before(length, device)
-        if not due:
-            return seen
-        last = torch.tensor([position for position, _ in due], device=device)
-        queries = torch.stack([layer[index] for layer in sight.queries])
-        keys = torch.stack([layer[index] for layer in sight.keys])
-        means = self._means(keys, row)
-        blocks = []
-        for first in range(0, len(due), TOGETHER):
-            view = self._view(queries, keys, means, sight.scaling, row, due[first : first + TOGETHER], first)
-            votes = self.policy.vote(view) if Needs.QUERIES in self.policy.needs else None
-            blocks.append(self.policy.refresh(view, votes).active)
-        active = torch.cat(blocks)
-        positions = torch.arange(length, device=device)
-        latest = torch.searchsorted(last, positions) - 1  # a boundary token itself attends to the old choice
-        chosen = active[latest.clamp(min=0)] | (positions > last[latest.clamp(min=0)][:, None])
-        return seen & (chosen | (latest < 0)[:, None])
-
-    def _follow(self, ids: list[int], prompt: int) -> tuple[Row, list[tuple[int, int]]]:
-        """The row at its end, and position and finished summaries of each refresh."""
-        row = Row.start(Request(0, 0, 0, ids[:prompt], len(ids) - prompt, True), self.delimiters, ids[prompt:])
-        due = []
-        for row.position in range(prompt, len(ids)):
-            row.token = ids[row.position]
-            row.feed(self.boundaries)
-            if self.policy.due(row):
-                due.append((row.position, row.tracker.finished))
-                row.since = 0
-        return row, due
-
-    def _view(
-        self,
-        queries: Tensor,
-        keys: Tensor,
-        means: Tensor,
-        scaling: float,
-        row: Row,
-        due: list[tuple[int, int]],
-        number: int,
-    ) -> RefreshView:
-        """What the policy sees of a row at some of its refreshes; `number` refreshes came before them.
-
-        Queries (L, Hq, T, d), keys (L, H, T, d) and mean keys (L, H, N, d) are those of the whole row.
-        """
-        device, count = keys.device, len(due)
-        last, finished = torch.tensor(due, device=device).unbind(1)
-        edges = torch.tensor([row.tracker.edges], device=device)
-        summaries = int(finished.max())
-        labels = label_positions(edges, keys.shape[2])
-        return RefreshView(
-            last=last,
-            finished=finished,
-            starts=edges[:, : 2 * summaries : 2].expand(count, -1),
-            labels=labels.clamp(max=2 * summaries + 2).expand(count, -1),  # what comes later is not there yet
-            candidates=torch.arange(summaries, device=device) < finished[:, None],
-            queries=queries[:, :, last].transpose(1, 2),
-            means=means[:, None, :, :summaries].expand(-1, count, -1, -1, -1),
-            scaling=scaling,
-            seeds=[derived_seed(0, number + place) for place in range(count)],
-            prompts=[0] * count,
-            keys=lambda: keys[:, None].expand(-1, count, -1, -1, -1),
-        )
-
-    def _means(self, keys: Tensor, row: Row) -> Tensor:
-        """Mean keys of a row's finished summaries, (L, H, N, d), from all its keys (L, H, T, d)."""
-        spans = [row.tracker.key_span(n, self.policy.with_delimiters) for n in range(row.tracker.finished)]
-        means = [mean_key(keys[:, :, start:stop]) for start, stop in spans]
-        return torch.stack(means, dim=2) if means else keys[:, :, :0]
-
-
-def all_before(length: int, device: torch.device) -> Tensor:
-    """What tokens attend to that see everything, (T, T) bool."""
-    return torch.ones(length, length, dtype=torch.bool, device=device).tril()

@@ -5,11 +5,11 @@ import time
 from typing import Any
 
 import torch
+from accelerate import PartialState
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 from pipeline import progress
 from train.collate import RightPadding
-from train.ranks import world_size
 from train.tracking import Tracker
 
 # What the trainer calls a figure, and what it is.
@@ -58,7 +58,7 @@ class Watch(TrainerCallback):
         if "loss" in logs:
             figures = {name: logs[key] for key, name in TRAIN.items() if key in logs}
             tokens, seconds = self.batches.tokens - self.tokens, time.perf_counter() - self.time
-            figures["tokens_per_s"] = world_size() * tokens / seconds
+            figures["tokens_per_s"] = PartialState().num_processes * tokens / seconds
             figures["memory_gib"] = memory() / 2**30
             self._start_clock()
             self.bar.set_postfix(loss=f"{logs['loss']:.3f}", refresh=False)

@@ -11,10 +11,9 @@ from importlib import import_module
 from typing import Any
 
 _HOMES = {
-    "generate": "zoomr.loop",
-    "stream": "zoomr.loop",
+    "generate": "zoomr.generation",
+    "stream": "zoomr.generation",
     "decode": "zoomr.custom",
-    "RunMeter": "zoomr.meter",
     "Sampling": "zoomr.sampling",
     "Generation": "zoomr.results",
     "Usage": "zoomr.results",
@@ -23,8 +22,8 @@ _HOMES = {
     "fidelity": "zoomr.comparison",
     "teacher_forced": "zoomr.forcing",
     "load": "zoomr.loading",
+    "resolve_budget": "zoomr.budgets",
     "Full": "zoomr.policies",
-    "FullOffload": "zoomr.policies",
     "ZoomR": "zoomr.policies",
     "SumR": "zoomr.policies",
     "StreamingLLM": "zoomr.policies",

@@ -51,34 +51,15 @@ def mask(*args: Any, **kwargs: Any) -> Tensor | None:
     return sdpa_mask(*args, **kwargs)
 
 
-def attend_one(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, scaling: float) -> Tensor:
-    """Attention of one query a row, without repeating KV heads: a group of query heads is one KV head's query block.
-
-    Parameters
-    ----------
-    query : (B, Hq, 1, d)
-    key, value : (B, H, S, d)
-    mask : bool (B, 1 or H, 1, S) or None
-
-    Returns
-    -------
-    (B, 1, Hq, d)
-    """
-    batch, heads, _, width = query.shape
-    kv_heads = key.shape[1]
-    grouped = query.reshape(batch, kv_heads, heads // kv_heads, width)
-    output = torch.nn.functional.scaled_dot_product_attention(grouped, key, value, attn_mask=mask, scale=scaling)
-    return output.reshape(batch, 1, heads, width)
-
-
-def attend_many(query: Tensor, key: Tensor, value: Tensor, mask: Tensor, scaling: float) -> Tensor:
-    """Attention of several queries a row, without repeating KV heads.
+def attend(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, scaling: float) -> Tensor:
+    """Attention without repeating KV heads: a group of query heads is one KV head's query block.
 
     Parameters
     ----------
     query : (B, Hq, n, d)
     key, value : (B, H, S, d)
-    mask : bool (B, 1, n, S)
+        H divides Hq.
+    mask : bool (B, 1, n, S), (B, H, 1, S) for one query a row, (B, Hq, n, S), or None
 
     Returns
     -------
@@ -88,47 +69,52 @@ def attend_many(query: Tensor, key: Tensor, value: Tensor, mask: Tensor, scaling
     kv_heads = key.shape[1]
     group = heads // kv_heads
     grouped = query.reshape(batch, kv_heads, group * number, width)
-    allowed = mask.repeat(1, 1, group, 1)
-    output = torch.nn.functional.scaled_dot_product_attention(grouped, key, value, attn_mask=allowed, scale=scaling)
-    return output.reshape(batch, heads, number, width).transpose(1, 2)
+    if mask is not None and mask.shape[1] == heads != kv_heads:
+        mask = mask.reshape(batch, kv_heads, group * number, -1)
+    elif mask is not None and number > 1:
+        mask = mask.repeat(1, 1, group, 1)
+    output = torch.nn.functional.scaled_dot_product_attention(grouped, key, value, attn_mask=mask, scale=scaling)
+    return output.reshape(batch, heads, number, -1).transpose(1, 2)
 
 
 def attend_weighed(
-    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, scaling: float
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    mask: Tensor | None,
+    scaling: float,
+    bias: Tensor | None = None,
+    nearer: tuple[Tensor, Tensor] | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """As `attend_one`, and the attention each KV head's group gave to every slot, summed over the group: (B, H, S)."""
-    batch, heads, _, width = query.shape
-    kv_heads = key.shape[1]
-    grouped = query.reshape(batch, kv_heads, heads // kv_heads, width)
-    scores = (grouped @ key.transpose(-1, -2)).float() * scaling
-    if mask is not None:
-        scores = scores.masked_fill(~mask, float("-inf"))
-    weights = torch.softmax(scores, dim=-1)
-    output = weights.to(value.dtype) @ value
-    return output.reshape(batch, 1, heads, width), weights.sum(dim=2)
-
-
-def attend_nearer(
-    query: Tensor, nearer: Tensor, first: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, scaling: float
-) -> Tensor:
-    """As `attend_one`, with another query for the first slots: that of a position nearer to them.
+    """As `attend` of one query a row, and the attention each KV head's group gave to every slot.
 
     Parameters
     ----------
-    nearer : (B, Hq, d)
-    first : (B,) int64
-        Number of slots, from the start, that `nearer` attends to.
+    bias : (B, H, 1, S) or None
+        Added to the scaled scores.
+    nearer : (Tensor, Tensor) or None
+        Queries (B, Hq, d) that stand in at the first (B,) slots of each row.
+
+    Returns
+    -------
+    output : (B, 1, Hq, d)
+    weights : (B, H, S), summed over the group
     """
     batch, heads, _, width = query.shape
     kv_heads, slots = key.shape[1], key.shape[2]
     shape = (batch, kv_heads, heads // kv_heads, width)
     scores = query.reshape(shape) @ key.transpose(-1, -2)
-    own = torch.arange(slots, device=query.device) < first[:, None, None, None]
-    scores = torch.where(own, nearer.reshape(shape) @ key.transpose(-1, -2), scores).float() * scaling
+    if nearer is not None:
+        own = torch.arange(slots, device=query.device) < nearer[1][:, None, None, None]
+        scores = torch.where(own, nearer[0].reshape(shape) @ key.transpose(-1, -2), scores)
+    scores = scores.float() * scaling
+    if bias is not None:
+        scores = scores + bias
     if mask is not None:
         scores = scores.masked_fill(~mask, float("-inf"))
-    output = torch.softmax(scores, dim=-1).to(value.dtype) @ value
-    return output.reshape(batch, 1, heads, width)
+    weights = torch.softmax(scores, dim=-1)
+    output = weights.to(value.dtype) @ value
+    return output.reshape(batch, 1, heads, -1), weights.sum(dim=2)
 
 
 AttentionInterface.register(NAME, attention)

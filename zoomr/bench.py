@@ -26,7 +26,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 from pipeline import write_atomic
 from zoomr.batch import Batch
 from zoomr.bench_figure import draw, slopes
-from zoomr.compat import CACHE_KWARG, DynamicCache, kv_shape, layer_tensors
+from zoomr.compat import CACHE_KWARG, DynamicCache, layer_tensors, shape_of
 from zoomr.plan import Plan, Residency
 from zoomr.policies import Full, Policy, ZoomR
 from zoomr.synthetic import BEGIN, BOUNDARY, END, Script, Structure, fill
@@ -53,7 +53,7 @@ class Plain:
     def __init__(self, model: Any, batch: int, length: int):
         self.model, self.length = model, length
         self.cache = DynamicCache()
-        shape = kv_shape(model.config)
+        shape = shape_of(model.config)
         for layer in range(shape.layers):
             kv = torch.randn(2, batch, shape.kv_heads, length, shape.head_dim, dtype=model.dtype, device=model.device)
             self.cache.update(kv[0], kv[1], layer)
@@ -189,7 +189,7 @@ def measure(
                 "device_kv_bytes": held["device"],
                 "host_kv_bytes": held["host"],
                 "analytic_device_kv_bytes": int(
-                    batch * statistics.mean(active[name]) * kv_shape(model.config).bytes_per_token(model.dtype.itemsize)
+                    batch * statistics.mean(active[name]) * shape_of(model.config).bytes_per_token(model.dtype.itemsize)
                 ),
             }
         )

@@ -24,7 +24,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 from pipeline import write_atomic
 from zoomr.batch import Batch
 from zoomr.bench import Contender, Ours, Plain
-from zoomr.compat import DynamicCache, kv_shape
+from zoomr.compat import DynamicCache, shape_of
 from zoomr.errors import UserError
 from zoomr.forcing import Forcing
 from zoomr.plan import Plan
@@ -101,7 +101,7 @@ class Offloaded(Plain):
     def __init__(self, model: Any, batch: int, length: int):
         super().__init__(model, batch, 1)
         self.length, self.cache = length, DynamicCache(offloading=True)
-        shape = kv_shape(model.config)
+        shape = shape_of(model.config)
         for layer in range(shape.layers):
             kv = torch.randn(2, batch, shape.kv_heads, length, shape.head_dim, dtype=model.dtype, device=model.device)
             self.cache.update(kv[0], kv[1], layer)

@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 from torch.nn.functional import kl_div
 
-from zoomr.chunked import Visit, forced_in_chunks
+from zoomr.chunks import Visit, forced_in_chunks
 from zoomr.errors import UserError
-from zoomr.loop import Prompt
 from zoomr.policies import Full, Policy
+from zoomr.prompts import Prompt, as_prompts
 from zoomr.results import Usage
 from zoomr.trace import Trace
 
@@ -78,6 +78,7 @@ def fidelity(
     list of Fidelity
         One a prompt, in order.
     """
+    prompts = as_prompts(prompts)
     if len(continuations) != len(prompts) or not all(continuations):
         raise UserError("continuations: one is needed for every prompt, of at least one token")
     table = None if boundaries is None else frozenset(boundaries)

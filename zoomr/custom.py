@@ -10,13 +10,13 @@ from torch import Tensor
 from transformers import GenerationConfig, LogitsProcessorList, StoppingCriteriaList
 from transformers.generation import EosTokenCriteria, GenerateDecoderOnlyOutput, MaxLengthCriteria
 
-from zoomr.batch import Batch, serve
 from zoomr.errors import UserError
-from zoomr.plan import Mode, Plan, Residency
-from zoomr.policies import Policy
+from zoomr.policies.base import Policy
+from zoomr.policies.summarized import Summarized
 from zoomr.rows import Request
+from zoomr.runner import Decoding, Mode, Runner, attending, serve
 from zoomr.sampling import invert
-from zoomr.segments import boundary_table, delimiter_ids
+from zoomr.summaries.segments import boundary_table, delimiter_ids
 from zoomr.trace import Trace
 
 
@@ -25,8 +25,8 @@ class ProcessorChooser:
 
     Parameters
     ----------
-    prompts : list of list of int
-        As they came, padding included, all of one length.
+    prompts : (B, T) int64
+        As they came, padding included.
     processors : LogitsProcessorList
     sampled : bool
     limit : int
@@ -35,11 +35,9 @@ class ProcessorChooser:
         What follows a row's end.
     """
 
-    def __init__(
-        self, prompts: list[list[int]], processors: LogitsProcessorList, sampled: bool, limit: int, padding: int
-    ):
-        self.ids = [list(prompt) for prompt in prompts]
-        self.padding = padding
+    def __init__(self, prompts: Tensor, processors: LogitsProcessorList, sampled: bool, limit: int, padding: int):
+        self.length = prompts.shape[1]
+        self.ids = torch.nn.functional.pad(prompts, (0, limit), value=padding)
         self.processors, self.sampled, self.limit = processors, sampled, limit
         self._request_of: dict[int, int] = {}
         self._uniforms: dict[int, Tensor] = {}
@@ -58,19 +56,17 @@ class ProcessorChooser:
     def __call__(self, logits: Tensor, rows: list[int], drawn: list[int]) -> list[int]:
         """See `Chooser.__call__`."""
         requests = [self._request_of[row] for row in rows]
-        ids = torch.tensor(self.ids, device=logits.device)
         # processors may hold something for every row of the batch, so that ended rows are shown to them too
         everyone = torch.zeros(len(self.ids), logits.shape[-1], device=logits.device)
         everyone[requests] = logits.float()
-        scores = self.processors(ids, everyone)[requests]  # type: ignore[arg-type]
+        scores = self.processors(self.ids[:, : self.length], everyone)[requests]  # type: ignore[arg-type]
         if self.sampled:
             numbers = [self._uniforms[request][number] for request, number in zip(requests, drawn, strict=True)]
             tokens = invert(scores, torch.stack(numbers).to(logits.device))
         else:
             tokens = scores.argmax(-1).tolist()
-        chosen = dict(zip(requests, tokens, strict=True))
-        for request, seen in enumerate(self.ids):
-            seen.append(chosen.get(request, self.padding))
+        self.ids[requests, self.length] = torch.tensor(tokens, device=self.ids.device)
+        self.length += 1
         return tokens
 
 
@@ -86,7 +82,6 @@ def decode(
     boundaries: Iterable[int] | None = None,
     delimiters: tuple[int | None, int | None] | None = None,
     mode: Mode = "gather",
-    residency: Residency = "active",
     trace: Trace | None = None,
     **model_kwargs: Any,
 ) -> Tensor | GenerateDecoderOnlyOutput:
@@ -101,7 +96,7 @@ def decode(
         Gives the boundaries and delimiters (transformers keeps the keyword `tokenizer` for itself).
     boundaries, delimiters
         Token ids of the boundaries, and of begin and end of a summary, instead of a tokenizer.
-    mode, residency, trace
+    mode, trace
         See `zoomr.generate`.
 
     Returns
@@ -118,7 +113,7 @@ def decode(
     if text_tokenizer is not None:
         boundaries = boundary_table(text_tokenizer) if boundaries is None else boundaries
         delimiters = delimiter_ids(text_tokenizer) if delimiters is None else delimiters
-    if policy.recalls and (boundaries is None or delimiters is None):
+    if isinstance(policy, Summarized) and (boundaries is None or delimiters is None):
         raise UserError("text_tokenizer: this policy needs the tokenizer, or boundaries and delimiters")
     attention_mask = model_kwargs.get("attention_mask")  # None when all ones
     kept = torch.ones_like(input_ids) if attention_mask is None else attention_mask
@@ -128,7 +123,7 @@ def decode(
         Request(row, 0, seeds[row] if seeds else row, input_ids[row][kept[row].bool()].tolist(), limit, True)
         for row in range(input_ids.shape[0])
     ]
-    plan = Plan(
+    decoding = Decoding(
         policy=policy,
         boundaries=frozenset(boundaries or ()),
         stop_ids=frozenset(
@@ -139,14 +134,16 @@ def decode(
         ),
         delimiters=delimiters or (None, None),
         mode=mode,
-        residency=residency,
         trace=trace,
     )
     sampled, padding = generation_config.do_sample, generation_config.pad_token_id or 0
-    chooser = ProcessorChooser(input_ids.tolist(), logits_processor, sampled, limit, padding)
-    for _ in serve(Batch(model, plan, chooser, len(requests)), requests):
-        pass
-    sequences = torch.tensor(chooser.ids, device=input_ids.device)
+    chooser = ProcessorChooser(input_ids, logits_processor, sampled, limit, padding)
+    for request in requests:
+        policy.check(len(request.token_ids))
+    with attending(model):
+        for _ in serve(Runner(model, decoding, chooser, len(requests)), requests):
+            pass
+    sequences = chooser.ids[:, : chooser.length].clone()
     if generation_config.return_dict_in_generate:
         return GenerateDecoderOnlyOutput(sequences=sequences)  # type: ignore[arg-type]
     return sequences

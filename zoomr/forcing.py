@@ -9,14 +9,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from zoomr.batch import Batch, serve
 from zoomr.errors import UserError
-from zoomr.loop import Prompt, token_ids
-from zoomr.plan import Mode, Plan, Residency
-from zoomr.policies import Policy
+from zoomr.policies.base import Policy
+from zoomr.prompts import Prompt, as_prompts, token_ids
 from zoomr.results import Usage
 from zoomr.rows import Request
-from zoomr.segments import boundary_table, delimiter_ids
+from zoomr.runner import Decoding, Mode, Runner, attending, serve
+from zoomr.summaries.segments import boundary_table, delimiter_ids
 from zoomr.trace import Trace
 
 
@@ -93,7 +92,6 @@ def teacher_forced(
     policy: Policy,
     batch_size: int = 8,
     mode: Mode = "gather",
-    residency: Residency = "active",
     boundaries: Iterable[int] | None = None,
     trace: Trace | None = None,
     keep_logits: bool = False,
@@ -102,7 +100,7 @@ def teacher_forced(
 
     Parameters
     ----------
-    model, tokenizer, prompts, policy, batch_size, mode, residency, boundaries, trace
+    model, tokenizer, prompts, policy, batch_size, mode, boundaries, trace
         See `generate`.
     continuations : sequence of token-id lists
         One a prompt, not empty.
@@ -114,15 +112,15 @@ def teacher_forced(
     list of Forced
         One a prompt, in order.
     """
+    prompts = as_prompts(prompts)
     if len(continuations) != len(prompts) or not all(continuations):
         raise UserError("continuations: one is needed for every prompt, of at least one token")
-    plan = Plan(
+    decoding = Decoding(
         policy=policy,
         boundaries=frozenset(boundary_table(tokenizer) if boundaries is None else boundaries),
         stop_ids=frozenset(),
         delimiters=delimiter_ids(tokenizer),
         mode=mode,
-        residency=residency,
         trace=trace,
     )
     targets = [list(continuation) for continuation in continuations]
@@ -131,9 +129,12 @@ def teacher_forced(
         Request(index, 0, index, token_ids(tokenizer, prompt), len(targets[index]), is_last_sample=True)
         for index, prompt in enumerate(prompts)
     ]
-    stats: dict[int, Usage] = {}
-    for row, _ in serve(Batch(model, plan, forcing, max(1, min(batch_size, len(requests)))), requests):
-        stats[row.request.prompt] = row.usage()
+    for request in requests:
+        policy.check(len(request.token_ids))
+    size, stats = max(1, min(batch_size, len(requests))), {}
+    with attending(model):
+        for row, _ in serve(Runner(model, decoding, forcing, size), requests):
+            stats[row.request.prompt] = row.usage()
     return [
         Forced(
             prompt=index,

@@ -10,7 +10,7 @@ from huggingface_hub.errors import HfHubHTTPError, HFValidationError
 from transformers import AddedToken, AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
 from zoomr.errors import UserError
-from zoomr.segments import BEGIN_SUMMARY, END_SUMMARY
+from zoomr.summaries.segments import BEGIN_SUMMARY, END_SUMMARY
 
 DELIMITERS = (BEGIN_SUMMARY, END_SUMMARY)
 LATEST = "latest"  # beside the runs of a stage, a file with the name of the last one

@@ -21,7 +21,8 @@ class Usage:
     kv_saving : float
         seen_tokens / active_tokens_peak: the full cache's peak over this one's.
     active_by_kind : dict
-        Mean active tokens by kind: prompt, window (with all tokens since the last refresh), zoomed, summary, other.
+        Mean active tokens by kind: prompt, window (with all tokens since the last refresh), zoomed, summary,
+        conclusion (the end of a shown summary's paragraph), other.
     refreshes, forced_refreshes : int
         A refresh is forced when no boundary came for too long.
     moved_bytes : int
@@ -29,7 +30,7 @@ class Usage:
     summaries : int
         Finished summaries.
     balanced : bool
-        Every delimiter had its partner.
+        There is a summary, and every delimiter had its partner.
     unbalanced : int
         Stray, repeated, missing and forced delimiters.
     longest_paragraph : int

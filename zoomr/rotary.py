@@ -1,38 +1,61 @@
-"""Moving rotated keys to other positions (rotary position embeddings, half-split layout)."""
+"""Moving rotated queries and keys to other positions (rotary position embeddings)."""
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
-import torch
 from torch import Tensor
 
 
-def rotate(keys: Tensor, shift: Tensor, rotary: Any) -> Tensor:
-    """Rotate keys by `shift` positions: a key rotated for p becomes the key rotated for p + shift.
+@dataclass(frozen=True)
+class Rotary:
+    """A model's rotation, by its own functions.
 
-    Parameters
+    Attributes
     ----------
-    keys : (..., T, d)
-    shift : (T,) int64
-        Negative shifts rotate backwards; -p removes the rotation of position p.
-    rotary : module
-        The model's rotary embedding; gives cos and sin of shape (1, T, d) for positions (1, T).
-
-    Returns
-    -------
-    (..., T, d), float32
+    embedding : module
+        Gives cos and sin for positions.
+    apply : callable
+        The model's function that turns queries and keys by cos and sin.
     """
-    cos, sin = rotary(keys.float(), shift.abs()[None])
-    # a scaled embedding (YaRN) multiplies cos and sin; the keys carry that factor already
-    cos, sin = (cos[0] / rotary.attention_scaling).float(), (sin[0] / rotary.attention_scaling).float()
-    sin = sin * shift.sign()[:, None]
-    first, second = keys.float().chunk(2, dim=-1)
-    return keys.float() * cos + torch.cat([-second, first], dim=-1) * sin
 
+    embedding: Any
+    apply: Callable[..., tuple[Tensor, Tensor]]
 
-def unrotated_mean(keys: Tensor, positions: Tensor, rotary: Any) -> Tensor:
-    """Mean of the keys before rotation, rotated again for the middle of their positions: (L, H, n, d) -> (L, H, d)."""
-    bare = rotate(keys, -positions, rotary).mean(dim=-2, keepdim=True)
-    middle = positions[positions.numel() // 2 : positions.numel() // 2 + 1]
-    return rotate(bare, middle, rotary).squeeze(-2)
+    @classmethod
+    def of(cls, model: Any) -> Rotary | None:
+        """The rotation of a model; None where its layers do not all turn the whole of a head in the same way."""
+        decoder = model.get_decoder()
+        embedding = getattr(decoder, "rotary_emb", None)
+        layers = getattr(decoder, "layers", None)
+        if embedding is None or not layers or not hasattr(layers[0], "self_attn"):
+            return None
+        turns = [getattr(layer.self_attn, "use_rope", True) for layer in layers]
+        apply = getattr(sys.modules[type(layers[0].self_attn).__module__], "apply_rotary_pos_emb", None)
+        if apply is None or not all(turns) or not hasattr(embedding, "attention_scaling"):
+            return None
+        return cls(embedding, apply)
+
+    def __call__(self, x: Tensor, shift: Tensor) -> Tensor:
+        """Turn by `shift` positions: what was rotated for p becomes what is rotated for p + shift.
+
+        Parameters
+        ----------
+        x : (..., T, d)
+        shift : (T,) int64
+            Negative shifts turn backwards; -p removes the rotation of position p.
+
+        Returns
+        -------
+        (..., T, d), float32
+        """
+        flat = x.float().reshape(1, -1, *x.shape[-2:])
+        cos, sin = self.embedding(flat, shift.abs()[None])
+        # a scaled embedding (YaRN) multiplies cos and sin; the keys carry that factor already
+        cos, sin = (part.float() / self.embedding.attention_scaling for part in (cos, sin))
+        sin = sin * shift.sign()[None, :, None]
+        turned, _ = self.apply(flat, flat[:, :1], cos, sin)
+        return turned.reshape(x.shape)

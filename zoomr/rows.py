@@ -5,15 +5,9 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 
+from zoomr.policies.base import KINDS, PROMPT, WINDOW
 from zoomr.results import Usage
-from zoomr.segments import SegmentTracker
-
-KINDS = ("prompt", "window", "zoomed", "summary", "other")
-
-
-def derived_seed(seed: int, number: int) -> int:
-    """A seed of its own for the `number`-th of what a seed stands for, in the range that torch takes."""
-    return (seed * 1_000_003 + number) % 2**63
+from zoomr.summaries.segments import SegmentTracker
 
 
 @dataclass(frozen=True)
@@ -53,8 +47,8 @@ class ActiveMeter:
             return
         for kind, tokens in enumerate(self.kinds):
             self.sums[kind] += steps * tokens
-        self.sums[KINDS.index("window")] += steps * (steps + 1) / 2
-        self.kinds[KINDS.index("window")] += steps
+        self.sums[WINDOW] += steps * (steps + 1) / 2
+        self.kinds[WINDOW] += steps
         self.peak = max(self.peak, sum(self.kinds))
         self.steps += steps
         self.since = 0
@@ -67,17 +61,15 @@ class Row:
     Attributes
     ----------
     token : int
-        The newest token, to be fed next; its KV is not in the store yet.
+        The newest token.
     position : int
-        Its absolute position: the number of tokens fed so far, whatever the cache holds.
+        Absolute position of the newest token that was fed, whatever the cache holds.
     held : int
-        KVs in the row's cache (a head's, where heads differ).
+        KVs on the device (a head's, where heads differ).
     since : int
-        Tokens fed since the last refresh.
+        Tokens fed since the last change.
     boundary, closed : bool
         The token just fed is a semantic boundary; it closed a summary.
-    prompt_held : float
-        Prompt tokens that an evicting policy has left, when it was last counted; the mean over heads.
     """
 
     request: Request
@@ -90,7 +82,6 @@ class Row:
     since: int = 0
     boundary: bool = False
     closed: bool = False
-    prompt_held: float = 0.0
     refreshes: int = 0
     forced: int = 0
     moved_bytes: int = 0
@@ -109,8 +100,19 @@ class Row:
             What follows the prompt, where it is known before.
         """
         length = len(request.token_ids)
-        meter = ActiveMeter([length, 0.0, 0.0, 0.0, 0.0])
-        return cls(request, SegmentTracker(length, *delimiters), meter, -1, length, length, tokens)
+        kinds = [0.0] * len(KINDS)
+        kinds[PROMPT] = length
+        return cls(request, SegmentTracker(length, *delimiters), ActiveMeter(kinds), -1, length - 1, length, tokens)
+
+    @property
+    def number(self) -> int:
+        """Index of the prompt."""
+        return self.request.prompt
+
+    @property
+    def seed(self) -> int:
+        """The sample's seed."""
+        return self.request.seed
 
     @property
     def prompt(self) -> int:
@@ -119,17 +121,27 @@ class Row:
 
     def feed(self, boundaries: frozenset[int]) -> None:
         """Take note that the newest token enters the cache with this step."""
+        self.position += 1
         self.closed = self.tracker.push(self.token, self.position)
         self.boundary = self.token in boundaries
         self.since += 1
         self.held += 1
         self.meter.since += 1
 
+    def changed(self, kinds: list[float], held: int | None, moved_bytes: int, forced: bool) -> None:
+        """Take note of what is active from now on, by kind, and of the slots in use where they are fewer."""
+        self.meter.reset(kinds)
+        self.held = round(sum(kinds)) if held is None else held
+        self.refreshes += 1
+        self.forced += forced
+        self.moved_bytes += moved_bytes
+        self.since = 0
+
     def usage(self) -> Usage:
-        """The row's meter, at its end."""
+        """What the row used so far."""
         self.meter.settle()
         seen = self.prompt + len(self.tokens)
-        self.tracker.end_of_row(seen)
+        unbalanced, longest = self.tracker.at_end(seen)
         # a row that ended with its first token has made no decoding step: its prompt was all it attended to
         steps = max(self.meter.steps, 1)
         sums = self.meter.sums if self.meter.steps else self.meter.kinds
@@ -146,8 +158,8 @@ class Row:
             forced_refreshes=self.forced,
             moved_bytes=self.moved_bytes,
             summaries=self.tracker.finished,
-            balanced=self.tracker.unbalanced == 0,
-            unbalanced=self.tracker.unbalanced,
-            longest_paragraph=self.tracker.longest_paragraph,
+            balanced=self.tracker.finished > 0 and unbalanced == 0,
+            unbalanced=unbalanced,
+            longest_paragraph=longest,
             tokens_per_s=len(self.tokens) / max(time.perf_counter() - self.started, 1e-9),
         )

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from transformers import LogitsProcessorList, TemperatureLogitsWarper, TopPLogitsWarper
 
+from zoomr.errors import UserError
 from zoomr.rows import Request
 
 
@@ -27,11 +28,18 @@ class Sampling:
     temperature: float = 0.0
     top_p: float = 1.0
 
+    def __post_init__(self) -> None:
+        # below this a quotient of logits may overflow, and what is asked for is the greedy choice
+        if not (self.temperature == 0 or 1e-3 <= self.temperature < float("inf")):
+            raise UserError(f"temperature={self.temperature}: 0 (greedy) or a number of at least 0.001 is needed.")
+        if not 0 < self.top_p <= 1:
+            raise UserError(f"top_p={self.top_p}: a number above 0 and up to 1 is needed.")
+
     def processors(self) -> LogitsProcessorList:
         """The transformers processors that shape the distribution."""
         processors = LogitsProcessorList()
         if self.temperature not in (0.0, 1.0):
-            processors.append(TemperatureLogitsWarper(self.temperature))
+            processors.append(TemperatureLogitsWarper(float(self.temperature)))
         if self.top_p < 1.0:
             processors.append(TopPLogitsWarper(self.top_p))
         return processors
@@ -95,6 +103,8 @@ class Sampler:
         drawn : list of int
             How many tokens each of these rows has had.
         """
+        if not bool(torch.isfinite(logits.amax(-1)).all()):
+            raise UserError("model: its logits are not numbers (NaN or infinite); a wider dtype may help.")
         if self.greedy:
             return logits.argmax(-1).tolist()
         scores = self.processors(None, logits.float())  # type: ignore[arg-type]

@@ -12,9 +12,9 @@ from zoomr.batch import Batch
 from zoomr.control import RecallControl
 from zoomr.policies import ZoomR
 from zoomr.rows import ActiveMeter, Request, Row
-from zoomr.segments import SegmentTracker
 from zoomr.stores import SlotStore, Store, StoreSize
 from zoomr.stores.host import HostRow
+from zoomr.summaries.segments import SegmentTracker
 
 BEGIN, END, BOUNDARY, WORD = 1, 2, 3, 4
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from zoomr.policies.base import Choice
     from zoomr.rows import Row
 
 
@@ -54,19 +53,11 @@ class Refresh:
     edges: list[int]
 
     @classmethod
-    def of(
-        cls,
-        row: Row,
-        zoomed: list[bool],
-        shown: list[bool],
-        votes: list[float] | None,
-        active: int,
-        moved_bytes: int,
-        forced: bool,
-    ) -> Refresh:
+    def of(cls, row: Row, choice: Choice, active: int, moved_bytes: int) -> Refresh:
         """Make the record of a row's refresh."""
-        chosen = [index for index, is_in in enumerate(zoomed) if is_in]
-        total = sum(votes) if votes else 0.0
+        votes = choice.votes
+        positive = [max(0.0, vote) for vote in votes or []]  # a contrast of votes sums to zero
+        total = sum(positive)
         return cls(
             prompt=row.request.prompt,
             sample=row.request.sample,
@@ -74,12 +65,12 @@ class Refresh:
             number=row.refreshes,
             finished=row.tracker.finished,
             votes=votes,
-            zoomed=chosen,
-            shown=[index for index, is_in in enumerate(shown) if is_in],
-            agreeability=sum(votes[index] for index in chosen) / total if votes and total else None,
+            zoomed=choice.zoomed,
+            shown=choice.shown,
+            agreeability=sum(positive[index] for index in choice.zoomed) / total if total else None,
             active=active,
             moved_bytes=moved_bytes,
-            forced=forced,
+            forced=choice.forced,
             edges=list(row.tracker.edges),
         )
 
@@ -89,25 +80,3 @@ class Refresh:
 
 
 Trace = Callable[[Refresh], None]
-
-
-class TraceWriter:
-    """Streams refreshes to a file, one JSON object a line.
-
-    >>> with TraceWriter("trace.jsonl") as trace:
-    ...     generate(model, tokenizer, prompts, policy=ZoomR(), max_new_tokens=512, trace=trace)
-    """
-
-    def __init__(self, path: str | Path):
-        self.path = Path(path)
-
-    def __enter__(self) -> TraceWriter:
-        self._file = self.path.open("w")
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self._file.close()
-
-    def __call__(self, refresh: Refresh) -> None:
-        """Write one refresh."""
-        self._file.write(json.dumps(refresh.to_dict()) + "\n")

@@ -3,6 +3,5 @@
 from data_gen.benchmarks.drawn import DrawnBenchmark
 from data_gen.benchmarks.problem import Benchmark, Problem, checksum
 from data_gen.benchmarks.tables import ChoiceTable, MathTable
-from data_gen.benchmarks.word_problems import WordProblems
 
-__all__ = ["Benchmark", "ChoiceTable", "DrawnBenchmark", "MathTable", "Problem", "WordProblems", "checksum"]
+__all__ = ["Benchmark", "ChoiceTable", "DrawnBenchmark", "MathTable", "Problem", "checksum"]

@@ -47,10 +47,11 @@ QUESTIONS = {
 }
 
 
-def draw(rng: random.Random, length: int, value: Value = "anywhere") -> Story:
+def draw(rng: random.Random, length: int, value: Value = "last") -> Story:
     """Draw a story of `length` people, from 2 to 42.
 
-    A number is never needed right after it was found where there is a choice, and the last person is not asked for.
+    A number is never needed right after it was found where there is a choice. The question is about people of the last
+    half, where more had to be right before them, except the very last.
     """
     scene, way = rng.choice(WORDING["scenes"]), rng.choice(WORDING["recalls"])
     names = rng.sample(WORDING["names"], length)
@@ -62,7 +63,8 @@ def draw(rng: random.Random, length: int, value: Value = "anywhere") -> Story:
         fact = _draw_step(rng, "relations", RELATIONS, before, names, numbers, common | {"A": names[index]})
         facts.append(fact)
         numbers.append(int(fact.slots["a"]))
-    asked = _draw_step(rng, "questions", QUESTIONS, range(length - 1), names, numbers, common)
+    late = range(max(0, min(length // 2, length - 3)), length - 1)
+    asked = _draw_step(rng, "questions", QUESTIONS, late, names, numbers, common)
     distractors = [(rng.randrange(length), _distractor(rng, names)) for _ in range(rng.randint(0, length // 3))]
     return Story(f"{scene['opening']} {way['sign']}", way["recall"], tuple(facts), asked, tuple(distractors), value)
 

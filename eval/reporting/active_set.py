@@ -5,15 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from eval.reporting import html
 from eval.reporting.cells import ScoredCell
 from eval.reporting.figures import house_style, save
-from eval.reporting.origins import link
-from eval.reporting.sections import Section, not_run
-from eval.reporting.table1 import title
-from eval.samples import SAMPLES
+from eval.reporting.sections import Figure, Section, Text, not_run, sources
 from eval.view import render
-from pipeline import read_rows, write_atomic
+from pipeline import write_atomic
 
 TITLE = "Fig. 2: the active set of one sample"
 PAGE = "trace.html"
@@ -24,52 +20,31 @@ LARGEST = (400, 1600)  # refreshes and tokens of the picture; a longer sample is
 
 
 def section(cells: list[ScoredCell], generated: Path, results: Path) -> Section:
-    """The first sample of the first ZoomR cell that keeps its refreshes.
-
-    Parameters
-    ----------
-    cells : list of ScoredCell
-        The cells that are compared.
-    generated : Path
-        The directory of the generate stage.
-    results : Path
-        Gets trace.html and the figure.
-
-    Returns
-    -------
-    Section
-        Not run where no sample keeps its refreshes.
-    """
+    """The first sample of the first ZoomR cell that keeps its refreshes, and the viewer's page of it."""
     for cell in cells:
         row = traced(generated, cell) if cell.method == "zoomr" else None
         if row is not None:
             settings = cell.summary["settings"]
             write_atomic(results / PAGE, render(row, settings))
-            drawing, _ = draw_active_set(active_set(row["trace"], settings["method"]["policy"]), results / "active_set")
+            kinds = active_set(row["trace"], settings["method"]["policy"])
             caption = (
                 f"What each refresh leaves on the device: sample {row['problem']}, {row['refreshes']} refreshes over "
                 f"{row['seen_tokens']} tokens, an answer that is {verdict(cell, row['id'])}."
             )
-            lead = f'<p><a href="{PAGE}">Walk through this sample</a>: its text, the votes, and every refresh.</p>\n'
-            return Section(
-                "fig2", TITLE, lead + html.figure(drawing, caption) + html.sources([link(cell, title(cell))])
-            )
+            lead = Text("Walk through this sample: its text, the votes, and every refresh.", path=PAGE)
+            figure = Figure(draw_active_set(kinds, results / "active_set"), caption)
+            return Section("fig2", TITLE, [lead, figure, sources([cell])])
     return not_run("fig2", TITLE, "python -m eval.generate method=zoomr traces=3")
 
 
 def traced(generated: Path, cell: ScoredCell) -> dict[str, Any] | None:
     """The first sample of a cell that has refreshes to show."""
-    for directory in cell.summary["directories"]:
-        for row in read_rows(generated / directory / SAMPLES):
-            if row.get("trace", {}).get("refreshes"):
-                return row
-    return None
+    return next((row for row in cell.samples(generated) if row.get("trace", {}).get("refreshes")), None)
 
 
 def verdict(cell: ScoredCell, sample: str) -> str:
     """What the grader says of a sample."""
-    rows = read_rows(cell.directory / "scores.jsonl")
-    return str(next(row["status"] for row in rows if row["id"] == sample))
+    return str(next(row["status"] for row in cell.scores() if row["id"] == sample))
 
 
 def active_set(trace: dict[str, Any], policy: dict[str, Any]) -> np.ndarray:
@@ -103,7 +78,7 @@ def active_set(trace: dict[str, Any], policy: dict[str, Any]) -> np.ndarray:
     return kinds
 
 
-def draw_active_set(kinds: np.ndarray, stem: Path) -> list[Path]:
+def draw_active_set(kinds: np.ndarray, stem: Path) -> Path:
     """Draw tokens across and refreshes down."""
     plt = house_style()
     from matplotlib.colors import ListedColormap

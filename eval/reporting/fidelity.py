@@ -1,126 +1,130 @@
-"""Fidelity to the full cache: a table and a figure of eval.fidelity's rows."""
+"""Fidelity to the full cache: the newest runs of eval.fidelity, a table and a figure each."""
 
-import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from eval.reporting.csv_table import to_csv
-from eval.reporting.figures import OTHER, STYLES, house_style, save
-from eval.reporting.table1 import method_name
-from eval.reporting.variants import against, draw_variants
-from eval.statistics import bootstrap
-from pipeline import write_atomic
+from eval.reporting.fidelity_table import Row, active_at, draw_fidelity, draw_variants, fidelity_table, grouped
+from eval.reporting.names import title_of
+from eval.reporting.sections import Figure, Heading, Link, Origin, Part, Section, Table, Text, newest_run, not_run
+from eval.reporting.tables import to_csv
+from pipeline import read_manifest, read_rows, write_atomic, write_json
 
 ROWS = "rows.jsonl"
-Row = dict[str, Any]
-Cell = tuple[str, int | None]
+TITLE = "Fidelity to the full cache"
+GRIDS = {
+    "fidelity": (
+        "Methods",
+        "Added NLL and KL divergence against active KV tokens, teacher-forced. Open markers keep the whole prompt; "
+        "bars: 95% bootstrap interval over traces.",
+    ),
+    "ambiguities": (
+        "What the paper leaves open",
+        "ZoomR with one setting changed beside ZoomR with our defaults on the same traces, teacher-forced; "
+        "bars: 95% bootstrap interval over traces. Left of zero a change does less damage.",
+    ),
+}
 
 
-def write_fidelity(rows: Sequence[Row], manifest: dict[str, Any], results: Path) -> list[Path]:
-    """Write `<name>.csv` and the figure of a finished run: curves over budgets, or differences at a single one.
+def section(measured: Path, paper: Mapping[str, Any], results: Path) -> Section:
+    """What the methods do to the predictions on given traces, a part for each grid of GRIDS."""
+    parts: list[Part] = []
+    origins = []
+    for name, (title, caption) in GRIDS.items():
+        directory, unfinished = newest_run(measured, name)
+        if directory is None:
+            parts += [Text(unfinished)] if unfinished else []
+            continue
+        origin = Origin.of_run(directory, f"Fidelity: {title}")
+        manifest, rows = read_manifest(directory), read_rows(directory / ROWS)
+        svg = write_fidelity(rows, manifest, results)
+        table = [row | {"method": Link(row["method"], origin.anchor)} for row in readable(fidelity_table(rows))]
+        gap = gap_sentence(rows, paper["consensus"]["mean_refresh_gap_tokens"])
+        budgets = budget_sentence(rows, manifest["settings"]["fidelity"]["match"])
+        note = manifest["config"]["model"].get("note", "")
+        sentences = filter(None, [halves_sentence(rows), gap, budgets, note, unfinished])
+        parts += [Heading(title), Text(" ".join(sentences)), Figure(svg, caption), Table(table)]
+        if sized := sizes(rows):
+            parts.append(Table(sized))
+        origins.append(origin)
+    if not origins:
+        return not_run("fidelity", TITLE, "python -m eval.fidelity")
+    return Section("fidelity", TITLE, parts, origins)
 
-    Parameters
-    ----------
-    rows : sequence of dict
-        Of the run.
-    manifest : dict
-        Of the run.
-    results : Path
-        Where tables and figures go.
 
-    Returns
-    -------
-    list of Path
-        What was written.
-    """
+def write_fidelity(rows: Sequence[Row], manifest: Mapping[str, Any], results: Path) -> Path:
+    """Write `<name>.json`, the CSV made from it and the figure: curves over windows, or one window's variants."""
     settings = manifest["settings"]
     stem = results / settings["fidelity"]["name"]
-    table = stem.with_suffix(".csv")
-    note = {"note": manifest["config"]["model"].get("note", "")}
-    write_atomic(table, to_csv([csv_row(line | note) for line in fidelity_table(rows, settings["model"])]))
+    table = fidelity_table(rows)
+    model = {key: settings["model"][key] for key in ("name", "checkpoint")}
+    note = manifest["config"]["model"].get("note", "")
+    write_json(stem.with_suffix(".json"), {"model": model, "note": note, "commit": manifest["commit"], "rows": table})
+    write_atomic(stem.with_suffix(".csv"), to_csv(table))
     if len({row["window"] for row in rows if row["window"]}) > 1:
-        return [table, *draw_fidelity(rows, stem)]
-    variants = {method: found for (method, window), found in cells(rows).items() if window}
-    return [table, *draw_variants(variants, settings["fidelity"]["match"]["method"], stem)]
+        return draw_fidelity(table, stem)
+    variants = {method: found for (method, window), found in grouped(rows).items() if window}
+    return draw_variants(variants, settings["fidelity"]["match"]["method"], stem)
 
 
-def cells(rows: Sequence[Row]) -> dict[Cell, list[Row]]:
-    """Rows by method and window, from the smallest window on; else in the order of their first appearance."""
-    groups: dict[Cell, list[Row]] = {}
-    for row in sorted(rows, key=lambda row: row["window"] or 0):
-        groups.setdefault((row["method"], row["window"]), []).append(row)
-    return groups
+def readable(table: Sequence[Row]) -> list[Row]:
+    """The table for people."""
+    return [
+        {
+            "method": title_of(line["method"]),
+            "budget": budget_text(line),
+            "active, peak": f"{line['active_tokens_peak']:.0f}",
+            "active, mean": f"{line['active_tokens_mean']:.0f}",
+            "seen": f"{line['seen_tokens_mean']:.0f}",
+            "added NLL": signed(line, "delta_nll", "ci_low", "ci_high"),
+            "minus ZoomR's": signed(line, "minus_zoomr", "minus_zoomr_low", "minus_zoomr_high"),
+            "KL": f"{line['kl']:.4f}",
+            "top-1 agreement": f"{100 * line['top1_agreement']:.1f}%",
+            "refresh gap": f"{line['refresh_gap']:.1f}" if line["refresh_gap"] else "",
+            "traces": line["n_traces"],
+        }
+        for line in table
+    ]
 
 
-def fidelity_table(rows: Sequence[Row], model: dict[str, Any]) -> list[Row]:
-    """One row a method and budget: means over traces, with 95% bootstrap intervals of the added NLL.
-
-    Parameters
-    ----------
-    rows : sequence of dict
-        One a trace, method and window.
-    model : dict
-        What identifies the model.
-    """
-    table = []
-    grouped = cells(rows)
-    for (method, window), found in grouped.items():
-        added = bootstrap([row["delta_nll"] for row in found])
-        budgets = [row["policy"]["budget"] for row in found if "budget" in row["policy"]]
-        policy = {key: value for key, value in found[0]["policy"].items() if key not in ("budget", "_target_")}
-        # With a budget the count is of evictions, which come with every token.
-        gaps = [row["tokens"] / row["refreshes"] for row in found if row["refreshes"] and "budget" not in row["policy"]]
-        table.append(
-            {
-                "model": f"{model['name']} ({model['checkpoint']})",
-                "method": method,
-                "settings": json.dumps(policy, sort_keys=True),
-                "budget": f"{fmean(budgets):.0f} tokens" if budgets else f"window {window}" if window else "",
-                "active_tokens_mean": fmean(row["active_tokens_mean"] for row in found),
-                "delta_nll": added.mean,
-                "ci_low": added.low,
-                "ci_high": added.high,
-                "kl": fmean(row["kl"] for row in found),
-                "top1_agreement": fmean(row["top1_agreement"] for row in found),
-                "n_traces": len(found),
-                "seen_tokens_mean": fmean(row["seen_tokens"] for row in found),
-                "refresh_gap": fmean(gaps) if gaps else None,
-            }
-            | active_columns(found)
-            | difference_columns(found, grouped.get(("zoomr", window), []))
-        )
-    return table
+def budget_text(line: Row) -> str:
+    """What a method was given: tokens, or a window."""
+    window = f"window {line['window']}" if line["window"] else ""
+    return f"{line['budget']:.0f} tokens ({window})" if line["budget"] else window
 
 
-def difference_columns(found: Sequence[Row], zoomed: Sequence[Row]) -> dict[str, float | None]:
-    """Added NLL minus ZoomR's with the same window, paired over traces; None for ZoomR itself and the full cache."""
-    names = ("minus_zoomr", "minus_zoomr_low", "minus_zoomr_high")
-    difference = None if zoomed is found else against(found, zoomed)
-    if difference is None:
-        return dict.fromkeys(names)
-    return dict(zip(names, (difference.mean, difference.low, difference.high), strict=True))
+def signed(line: Row, mean: str, low: str, high: str) -> str:
+    """A figure of a line with its interval; empty where there is none."""
+    return "" if line[mean] is None else f"{line[mean]:+.4f} [{line[low]:+.4f}, {line[high]:+.4f}]"
 
 
-def active_columns(found: Sequence[Row]) -> dict[str, float | None]:
-    """Mean active tokens at each number of seen tokens, over the traces that are so long."""
-    columns: dict[str, float | None] = {}
-    for seen in dict.fromkeys(seen for row in found for seen in row["active_at"]):
-        sizes = [row["active_at"][seen] for row in found if row["active_at"].get(seen) is not None]
-        columns[f"active_at_{seen}"] = fmean(sizes) if sizes else None
-    return columns
+def budget_sentence(rows: Sequence[Row], match: Mapping[str, Any]) -> str:
+    """What rivals with a budget got, and what they held of it; empty where there are none."""
+    shares = []
+    for (_, window), found in grouped(rows).items():
+        zoomed = {row["trace"]: row for row in rows if (row["method"], row["window"]) == (match["method"], window)}
+        shares += [
+            row["active_tokens_mean"] / zoomed[row["trace"]]["active_tokens_mean"]
+            for row in found
+            if "budget" in row["policy"] and row["trace"] in zoomed
+        ]
+    if not shares:
+        return ""
+    return (
+        f"Methods with a budget get {title_of(match['method'])}'s {match['statistic']} of the same trace and hold it "
+        f"only once they are full: their own mean is {100 * fmean(shares):.0f}% of {title_of(match['method'])}'s."
+    )
 
 
-def csv_row(line: Row) -> Row:
-    """A line of the table with figures of six digits."""
-    return {key: f"{value:.6g}" if isinstance(value, float) else value for key, value in line.items()}
-
-
-def ranking(rows: Sequence[Row]) -> list[Cell]:
-    """Methods at their budgets, from the least added NLL on; the full cache left out."""
-    added = {cell: fmean(row["delta_nll"] for row in found) for cell, found in cells(rows).items() if cell[1]}
-    return sorted(added, key=lambda cell: added[cell])
+def gap_sentence(rows: Sequence[Row], paper_gap: float) -> str:
+    """Tokens between two refreshes at semantic boundaries, over all traces, beside the paper's; empty without any."""
+    # Boundaries are the text's, so that every window of ZoomR is refreshed at the same tokens.
+    found = [row for row in rows if row["method"] == "zoomr" and row["refreshes"]]
+    if not found:
+        return ""
+    gap = sum(row["tokens"] for row in found) / sum(row["refreshes"] for row in found)
+    return f"ZoomR refreshes every {gap:.1f} tokens (paper: {paper_gap:.0f})."
 
 
 def halves_sentence(rows: Sequence[Row]) -> str:
@@ -134,7 +138,7 @@ def halves_sentence(rows: Sequence[Row]) -> str:
     n = len(first)
     if n < 2:
         return "One method has no order."
-    distance = sum((place - second.index(cell)) ** 2 for place, cell in enumerate(first))
+    distance = sum((place - second.index(key)) ** 2 for place, key in enumerate(first))
     rho = 1 - 6 * distance / (n * (n**2 - 1))
     return (
         f"Two disjoint halves of the {len(traces)} traces order the {n} methods and budgets with a rank correlation of "
@@ -142,29 +146,26 @@ def halves_sentence(rows: Sequence[Row]) -> str:
     )
 
 
-def draw_fidelity(rows: Sequence[Row], stem: Path) -> list[Path]:
-    """Draw added NLL and KL divergence against the mean active tokens, a line a method."""
-    plt = house_style()
-    figure, axes = plt.subplots(1, 2, figsize=(6.8, 2.9))
-    lines = fidelity_table([row for row in rows if row["window"]], {"name": "", "checkpoint": ""})
-    for method in dict.fromkeys(line["method"] for line in lines):
-        own = sorted((line for line in lines if line["method"] == method), key=lambda line: line["active_tokens_mean"])
-        colour, marker = STYLES.get(method.removesuffix("_prompt"), OTHER)
-        filled = "white" if method.endswith("_prompt") else colour
-        style: Any = {"color": colour, "marker": marker, "markersize": 4, "markerfacecolor": filled, "linewidth": 0.8}
-        active = [line["active_tokens_mean"] for line in own]
-        below = [line["delta_nll"] - line["ci_low"] for line in own]
-        above = [line["ci_high"] - line["delta_nll"] for line in own]
-        added = [line["delta_nll"] for line in own]
-        axes[0].errorbar(active, added, yerr=[below, above], label=method_name(method), **style)
-        axes[1].plot(active, [line["kl"] for line in own], **style)
-    traces = len({row["trace"] for row in rows})
-    axes[0].set_ylabel(f"added NLL (nats a token), n = {traces}")
-    axes[1].set_ylabel("KL(full, policy) (nats a token)")
-    for axis in axes:
-        axis.set_xlabel("active KV tokens, mean")
-        axis.set_xlim(left=0)
-        axis.set_ylim(bottom=0)
-    axes[0].set_ylim(auto=True)
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside right upper", fontsize=7)
-    return save(figure, stem)
+def ranking(rows: Sequence[Row]) -> list[tuple[str, int | None]]:
+    """Methods at their windows, from the least added NLL on; the full cache left out."""
+    added = {key: fmean(row["delta_nll"] for row in found) for key, found in grouped(rows).items() if key[1]}
+    return sorted(added, key=lambda key: added[key])
+
+
+def sizes(rows: Sequence[Row]) -> list[Row]:
+    """Active tokens after so many seen tokens, and how many times fewer that is, a row a method and window.
+
+    Methods without refreshes are left out, their active tokens being their budget; empty where no trace is so long.
+    """
+    table = []
+    for (method, window), found in grouped(rows).items():
+        known = active_at(found)
+        if any(known.values()):
+            line: Row = {"method": title_of(method), "window": window}
+            for seen in found[0]["active_at"]:
+                active = known[f"active_at_{seen}"]
+                traces = sum(row["active_at"][seen] is not None for row in found)
+                fewer = f"{active:.0f} ({int(seen) / active:.1f}x fewer, n = {traces})" if active else ""
+                line[f"active at {seen} seen"] = fewer or "no trace so long"
+            table.append(line)
+    return table

@@ -3,64 +3,36 @@
 from pathlib import Path
 from typing import Any
 
-from eval.reporting import html
 from eval.reporting.figures import house_style, save
-from eval.reporting.origins import Origin, latest_run, of_manifest
-from eval.reporting.sections import Section, not_run
-from pipeline import read_manifest, read_rows
+from eval.reporting.names import look, methods, title_of
+from eval.reporting.sections import Figure, Link, Origin, Section, Table, Text, newest_run, not_run
+from pipeline import read_rows
 
-NAMES = {
-    "full": "Full KV",
-    "full_offload": "Full KV, offloaded",
-    "zoomr": "ZoomR, active set on the device",
-    "zoomr_layerwise": "ZoomR, layer by layer",
-}
-STYLES = {
-    "full": ("#000000", "s"),
-    "full_offload": ("#0072B2", "v"),
-    "zoomr": ("#D55E00", "o"),
-    "zoomr_layerwise": ("#E69F00", "D"),
-}
 MIB = 2**20
 POINTS = "points.jsonl"
-ANCHOR, TITLE = "fig3a", "Fig. 3a, b: memory and throughput"
+TITLE = "Fig. 3a, b: memory and throughput"
 
 
-def section(profiled: Path, paper: dict[str, Any], results: Path) -> tuple[Section, list[Origin]]:
-    """Memory and throughput of the profile that finished last, and where its numbers come from.
-
-    Parameters
-    ----------
-    profiled : Path
-        The directory of the profile stage.
-    paper : dict
-        ``results/paper.yaml``.
-    results : Path
-        Gets the figure.
-
-    Returns
-    -------
-    tuple of Section and list of Origin
-        Not run, and no origin, where there is no finished profile.
-    """
-    directory = latest_run(profiled, "*")
+def section(profiled: Path, paper: dict[str, Any], results: Path) -> Section:
+    """Memory and throughput of the profile that finished last."""
+    directory, unfinished = newest_run(profiled, "*")
     if directory is None:
-        return not_run(ANCHOR, TITLE, "python -m eval.profile"), []
+        return not_run("fig3a", TITLE, "python -m eval.profile")
     points = read_rows(directory / POINTS)
-    origin = of_manifest("Memory and throughput", "profile", read_manifest(directory))
-    drawing, _ = draw_profile(points, results / "profile")
+    origin = Origin.of_run(directory, "Memory and throughput")
     caption = (
         f"KV memory and throughput against length at the largest batch, on {points[0]['device']}, one run a point. "
         "Dotted: the analytic model (the paper's section 3.5). The values stand in the table."
     )
-    text = "".join(html.paragraph(sentence) for sentence in profile_sentences(points, paper["efficiency"]))
-    rows = [row | {"variant": html.Link(row["variant"], origin.anchor)} for row in profile_rows(points)]
-    return Section(ANCHOR, TITLE, text + html.figure(drawing, caption) + html.table(rows)), [origin]
+    sentences = [*profile_sentences(points, paper["efficiency"]), *filter(None, [unfinished])]
+    rows = [row | {"variant": Link(row["variant"], origin.anchor)} for row in profile_rows(points)]
+    figure = Figure(draw_profile(points, results / "profile"), caption)
+    return Section("fig3a", TITLE, [*map(Text, sentences), figure, Table(rows)], [origin])
 
 
 def load_points(profiled: Path) -> list[dict[str, Any]]:
     """Points of the profile that finished last; empty where there is none."""
-    directory = latest_run(profiled, "*")
+    directory, _ = newest_run(profiled, "*")
     return read_rows(directory / POINTS) if directory else []
 
 
@@ -68,7 +40,7 @@ def profile_rows(points: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """One row a point, bytes in MiB; a dash where a figure is unknown."""
     return [
         {
-            "variant": NAMES.get(point["variant"], point["variant"]),
+            "variant": title_of(point["variant"]),
             "length": point["length"],
             "batch": point["batch"],
             "device": point["device"],
@@ -97,14 +69,16 @@ def profile_sentences(points: list[dict[str, Any]], paper: dict[str, Any]) -> li
     for name, claim in (("full", paper["memory_vs_full_on_gpu"]), ("full_offload", paper["memory_vs_full_offloaded"])):
         if zoomed and name in last:
             ratio = last[name]["device_kv_bytes"] / zoomed["device_kv_bytes"]
-            pair = f"{NAMES[name]} over {NAMES['zoomr_layerwise']}"
+            pair = f"{title_of(name)} over {title_of('zoomr_layerwise')}"
             sentences.append(f"Device KV of {pair}: {ratio:.1f}x (paper: {claim}).")
     for name in ("zoomr", "zoomr_layerwise"):
         if name in last and "full" in last:
             ratio = last[name]["tokens_per_s"] / last["full"]["tokens_per_s"]
             theirs = paper["throughput_tokens_per_s"]
             share = theirs["zoomr"] / theirs["full"]
-            sentences.append(f"Throughput of {NAMES[name]} over {NAMES['full']}: {ratio:.2f}x (paper: {share:.2f}x).")
+            sentences.append(
+                f"Throughput of {title_of(name)} over {title_of('full')}: {ratio:.2f}x (paper: {share:.2f}x)."
+            )
     return sentences
 
 
@@ -119,25 +93,27 @@ def longest(points: list[dict[str, Any]]) -> int:
     return max(point["length"] for point in points)
 
 
-def draw_profile(points: list[dict[str, Any]], stem: Path) -> list[Path]:
+def draw_profile(points: list[dict[str, Any]], stem: Path) -> Path:
     """Draw device memory and throughput against length at the largest batch."""
     plt = house_style()
     figure, axes = plt.subplots(1, 2, figsize=(6.4, 2.8))
-    shown = largest(points)
-    for variant in dict.fromkeys(point["variant"] for point in shown):
-        line = sorted((point for point in shown if point["variant"] == variant), key=lambda point: point["length"])
+    wide = largest(points)
+    for variant in dict.fromkeys(point["variant"] for point in wide):
+        line = sorted((point for point in wide if point["variant"] == variant), key=lambda point: point["length"])
         lengths = [point["length"] for point in line]
-        colour, marker = STYLES.get(variant, ("#666666", "h"))
-        style: Any = {"color": colour, "marker": marker, "markersize": 4, "linewidth": 1.2}
+        shown = look(max((name for name in methods() if variant.startswith(name)), key=len, default=variant))
+        fill = shown.colour if variant in methods() else "white"  # a method's variants are open
+        style: Any = {"color": shown.colour, "marker": shown.marker, "markerfacecolor": fill}
+        style |= {"markersize": 4, "linewidth": 1.2}
         measured = [point["device_kv_bytes"] / MIB for point in line]
-        axes[0].plot(lengths, measured, label=NAMES.get(variant, variant), **style)
+        axes[0].plot(lengths, measured, label=title_of(variant), **style)
         analytic = [point["analytic_kv_bytes"] / MIB for point in line]
-        axes[0].plot(lengths, analytic, color=colour, linewidth=0.6, linestyle=":")
+        axes[0].plot(lengths, analytic, color=shown.colour, linewidth=0.6, linestyle=":")
         axes[1].plot(lengths, [point["tokens_per_s"] for point in line], **style)
     axes[0].set_ylabel("device KV (MiB)")
     axes[1].set_ylabel("tokens per second, all rows")
     for axis in axes:
-        axis.set_xlabel(f"generated tokens, batch {shown[0]['batch']}")
+        axis.set_xlabel(f"generated tokens, batch {wide[0]['batch']}")
         axis.set_ylim(bottom=0)
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=2, fontsize=7)
     return save(figure, stem)

@@ -1,61 +1,83 @@
-"""Look-ups, hits and heads: a table and a figure of eval.steps' rows."""
+"""Single look-ups: the newest run of eval.steps, a table and a figure."""
 
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from eval.reporting.csv_table import to_csv
 from eval.reporting.figures import house_style, save
-from eval.reporting.table1 import NAMES
-from eval.statistics import bootstrap
-from pipeline import write_atomic
+from eval.reporting.names import title_of
+from eval.reporting.sections import Figure, Link, Origin, Section, Table, Text, newest_run, not_run
+from eval.reporting.tables import to_csv
+from eval.statistics import Interval, mean_interval
+from pipeline import read_rows, write_atomic, write_json
 
 ROWS = "steps.jsonl"
+TITLE = "Step by step: do votes find what a step needs?"
+NOTE = (
+    "Teacher-forced on problems of the validation split. A look-up is right when its digits would have been; "
+    "only look-ups count whose paragraph had left the window. Votes on it: the share of all votes that fell on the "
+    "summary of the needed paragraph, and what that share would be if heads voted blindly."
+)
+SHARES = {"look_ups": "look-ups right", "hits": "paragraph zoomed into", "others": "other tokens right"}
 Row = dict[str, Any]
 
 
-def write_steps(rows: Sequence[Row], results: Path) -> list[Path]:
-    """Write steps.csv and the figure.
+def section(measured: Path, results: Path) -> Section:
+    """What single look-ups say of each method, from the run of eval.steps that finished last."""
+    directory, unfinished = newest_run(measured, "*")
+    if directory is None:
+        return not_run("steps", TITLE, "python -m eval.steps")
+    origin = Origin.of_run(directory, TITLE)
+    rows = read_rows(directory / ROWS)
+    caption = (
+        "Left: look-ups right, 95% bootstrap interval over problems. Right: the heads' first choices. In half of the "
+        f"look-ups or more they are right for (layer, query head) {looking_heads(rows)}: method.voters. The heads were "
+        "found with the answers' own dependencies, which no other task gives."
+    )
+    table = steps_table(rows)
+    lines = [line | {"method": Link(line["method"], origin.anchor)} for line in readable(table)]
+    svg = write_steps(rows, results)
+    notes = Text(" ".join(filter(None, [NOTE, unfinished])), soft=True)
+    return Section("steps", TITLE, [notes, Figure(svg, caption), Table(lines)], [origin])
 
-    Parameters
-    ----------
-    rows : sequence of dict
-        One a method.
-    results : Path
-        Where tables and figures go.
 
-    Returns
-    -------
-    list of Path
-        What was written.
-    """
-    write_atomic(results / "steps.csv", to_csv(steps_table(rows)))
-    return [results / "steps.csv", *draw_steps(rows, results / "steps")]
+def write_steps(rows: Sequence[Row], results: Path) -> Path:
+    """Write steps.json, the CSV made from it and the figure; returns the SVG."""
+    table = steps_table(rows)
+    write_json(results / "steps.json", {"rows": table, "looking_heads": looking_heads(rows)})
+    write_atomic(results / "steps.csv", to_csv(table))
+    return draw_steps(rows, results / "steps")
 
 
 def steps_table(rows: Sequence[Row]) -> list[Row]:
-    """One row a method, shares in per cent with a 95% bootstrap interval over problems."""
+    """One row a method: shares with a 95% bootstrap interval over problems, None where a method has no such thing."""
+    table = []
+    for row in rows:
+        line: Row = {"method": row["id"]}
+        for key in SHARES:
+            found = mean_interval(row[key]) if row[key] else None
+            line |= {key: found and found.mean, f"{key}_low": found and found.low, f"{key}_high": found and found.high}
+        line |= {key: row[key] for key in ("vote_share", "vote_chance")}
+        line |= {key: fmean(row[key]) for key in ("active_tokens_peak", "seen_tokens")}
+        table.append(line | {"n_problems": len(row["look_ups"])})
+    return table
+
+
+def readable(table: Sequence[Row]) -> list[Row]:
+    """The table for people, in per cent."""
     return [
         {
-            "method": display_name(row["id"]),
-            "look-ups right": share(row["look_ups"]),
-            "paragraph zoomed into": share(row["hits"]) if row["hits"] else "",
-            "other tokens right": share(row["others"]),
-            "votes on it": percent(row["vote_share"]),
-            "if blind": percent(row["vote_chance"]),
-            "active tokens, peak": f"{fmean(row['active_tokens_peak']):.0f}",
-            "tokens seen": f"{fmean(row['seen_tokens']):.0f}",
-            "problems": len(row["look_ups"]),
+            "method": title_of(line["method"]),
+            **{title: interval_of(line, key) or "" for key, title in SHARES.items()},
+            "votes on it": percent(line["vote_share"]),
+            "if blind": percent(line["vote_chance"]),
+            "active tokens, peak": f"{line['active_tokens_peak']:.0f}",
+            "tokens seen": f"{line['seen_tokens']:.0f}",
+            "problems": line["n_problems"],
         }
-        for row in rows
+        for line in table
     ]
-
-
-def display_name(method: str) -> str:
-    """A method of configs/steps.yaml for people: its name and what is said after it."""
-    name, _, rest = method.partition(" ")
-    return NAMES.get(name, name.replace("_", " ")) + (f", {rest}" if rest else "")
 
 
 def looking_heads(rows: Sequence[Row]) -> list[list[int]]:
@@ -64,10 +86,11 @@ def looking_heads(rows: Sequence[Row]) -> list[list[int]]:
     return [[layer, head] for layer, shares in enumerate(hits) for head, hit in enumerate(shares) if hit >= 0.5]
 
 
-def share(values: Sequence[float]) -> str:
-    """Mean of a share over problems, in per cent with its interval."""
-    found = bootstrap(values)
-    return f"{100 * found.mean:.1f} [{100 * found.low:.1f}, {100 * found.high:.1f}]"
+def interval_of(line: Row, key: str) -> Interval | None:
+    """A share with its interval, where a method has it."""
+    if line[key] is None:
+        return None
+    return Interval(line[key], line[f"{key}_low"], line[f"{key}_high"], line["n_problems"])
 
 
 def percent(value: float | None) -> str:
@@ -75,13 +98,13 @@ def percent(value: float | None) -> str:
     return "" if value is None else f"{100 * value:.1f}"
 
 
-def draw_steps(rows: Sequence[Row], stem: Path) -> list[Path]:
+def draw_steps(rows: Sequence[Row], stem: Path) -> Path:
     """Draw the look-ups right of each method, and how often each head's first choice is the needed summary."""
     plt = house_style()
     watched = next((row for row in rows if row["head_hits"]), None)
-    drawing, axes = plt.subplots(1, 2 if watched else 1, figsize=(6.8, 2.9), squeeze=False)
-    bars, names = axes[0][0], [display_name(row["id"]) for row in rows]
-    means = [bootstrap(row["look_ups"]) for row in rows]
+    figure, axes = plt.subplots(1, 2 if watched else 1, figsize=(6.8, 2.9), squeeze=False)
+    bars, names = axes[0][0], [title_of(row["id"]) for row in rows]
+    means = [mean_interval(row["look_ups"]) for row in rows]
     bars.barh(
         names,
         [100 * found.mean for found in means],
@@ -93,16 +116,18 @@ def draw_steps(rows: Sequence[Row], stem: Path) -> list[Path]:
     bars.set_xlim(0, 100)
     bars.set_xlabel(f"look-ups right (%), n = {len(rows[0]['look_ups'])} problems")
     if watched:
-        heads = axes[0][1]
-        shown = [[100 * hit for hit in layer] for layer in watched["head_hits"]]
-        image = heads.imshow(shown, vmin=0, vmax=100, cmap="viridis", aspect="auto")
-        heads.grid(False)
-        heads.set_xticks(range(len(shown[0])))
-        heads.set_yticks(range(len(shown)))
-        heads.set_xlabel("query head")
-        heads.set_ylabel("layer")
-        heads.set_title(
-            f"first choice is the needed summary (%); blind: {100 * watched['vote_chance']:.0f}", fontsize=8
-        )
-        drawing.colorbar(image, ax=heads)
-    return save(drawing, stem)
+        draw_heads(figure, axes[0][1], watched)
+    return save(figure, stem)
+
+
+def draw_heads(figure: Any, axis: Any, watched: Row) -> None:
+    """Draw a square a head."""
+    shown = [[100 * hit for hit in layer] for layer in watched["head_hits"]]
+    image = axis.imshow(shown, vmin=0, vmax=100, cmap="viridis", aspect="auto")
+    axis.grid(False)
+    axis.set_xticks(range(len(shown[0])))
+    axis.set_yticks(range(len(shown)))
+    axis.set_xlabel("query head")
+    axis.set_ylabel("layer")
+    axis.set_title(f"first choice is the needed summary (%); blind: {100 * watched['vote_chance']:.0f}", fontsize=8)
+    figure.colorbar(image, ax=axis)

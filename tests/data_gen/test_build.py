@@ -26,7 +26,7 @@ from tests.train.tiny import CHATML, R1, make_tokenizer
 from zoomr.errors import UserError
 from zoomr.loading import add_delimiters, load_tokenizer
 from zoomr.prompts import render_prompt
-from zoomr.segments import BEGIN_SUMMARY, END_SUMMARY, delimiter_ids
+from zoomr.summaries.segments import BEGIN_SUMMARY, END_SUMMARY, delimiter_ids
 
 
 @pytest.fixture(scope="module")

@@ -1,14 +1,16 @@
 """Public schemas (D16): both shapes give the same trace, an unknown one is named, unusable rows are counted."""
 
 import json
+import re
 
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
+from data_gen.boxed import boxed_answer
 from data_gen.conversations import read_conversation, read_conversations
 from data_gen.lengths import approximate_tokens
-from data_gen.records import Skip, boxed_answer, cut_at_thought, read_turns, text_of
+from data_gen.records import Skip, cut_at_thought, read_turns, text_of
 from data_gen.segmentation import Segmentation
 from data_gen.sources import Drawn, Published
 from zoomr.errors import UserError
@@ -144,13 +146,14 @@ def test_ids_do_not_depend_on_the_order_of_rows():
     [
         (r"so \boxed{\frac{1}{2}}.", r"\frac{1}{2}"),
         (r"\boxed{1} then \boxed {2}", "2"),
-        (r"\boxed{3} and \boxed{4", "3"),
+        (r"\boxed{3} and \boxed{4", None),  # the thought went on: no credit for the earlier box
+        (r"\boxed{3} and \boxed{4}", "3, 4"),
         (r"\boxed{\{1,2\}}", r"\{1,2\}"),
         ("none", None),
     ],
 )
 def test_boxed_answers(text, answer):
-    assert boxed_answer(text) == answer
+    assert boxed_answer(text).text == answer
 
 
 def test_d16_json_lines_and_parquet_give_the_same_rows(tmp_path):
@@ -207,3 +210,21 @@ def test_ledger_rows_have_their_own_split():
 def test_a_truncated_trace_is_skipped():
     with pytest.raises(Skip, match="not closed"):
         cut_at_thought("<|begin_of_thought|>\n\nand then")
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"world": "storys"}, "dataset.source.world=storys must be one of ledger, stories."),
+        ({"value": "first"}, "dataset.source.value=first must be one of last, anywhere."),
+    ],
+)
+def test_a_world_that_there_is_not_is_refused_before_anything_is_drawn(changes, sentence):
+    with pytest.raises(UserError, match=re.escape(sentence)):
+        Drawn(**{"world": "ledger", "train": 1, "validation": 0, "lengths": (4,)} | changes)
+
+
+def test_other_rules_of_a_world_are_other_inputs():
+    names = {world: set(Drawn(world, 1, 0, (4,)).inputs) for world in ("ledger", "stories")}
+    assert names["ledger"] == {"world/world.py"}
+    assert names["stories"] == {"world/drawing.py", "world/story.py", "world/wording.yaml"}

@@ -3,29 +3,17 @@
 import random
 
 import pytest
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers
-from transformers import PreTrainedTokenizerFast
 
 from data_gen.assemble import strip_summaries
-from data_gen.ledger.tokens import CHAT_TEMPLATE, ledger_tokenizer
+from data_gen.ledger.tokens import ledger_tokenizer
 from data_gen.solution import solution
 from data_gen.world import LookUp
 from data_gen.worlds import WORLDS
+from tests.byte_tokens import byte_tokenizer
 from zoomr.loading import add_delimiters
-from zoomr.segments import BEGIN_SUMMARY, END_SUMMARY, boundary_table
+from zoomr.summaries.segments import BEGIN_SUMMARY, END_SUMMARY, boundary_table
 
 CASES = [(name, value) for name in WORLDS for value in ("last", "anywhere")]
-
-
-def byte_tokenizer():
-    """A token a byte, as fast tokenizers of language models are built."""
-    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
-    tokenizer = Tokenizer(models.BPE({letter: i for i, letter in enumerate(alphabet)}, []))
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    tokenizer.decoder = decoders.ByteLevel()
-    fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, bos_token="<|begin_of_text|>", eos_token="<|end|>")
-    fast.chat_template = CHAT_TEMPLATE
-    return fast
 
 
 @pytest.fixture(scope="module", params=[ledger_tokenizer, byte_tokenizer], ids=["words", "bytes"])

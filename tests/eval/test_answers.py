@@ -7,7 +7,7 @@ import time
 import pytest
 
 from eval.grading.answers import final_answer, strip_summaries
-from zoomr.segments import BEGIN_SUMMARY, END_SUMMARY
+from zoomr.summaries.segments import BEGIN_SUMMARY, END_SUMMARY
 
 
 @pytest.mark.parametrize(
@@ -23,6 +23,16 @@ from zoomr.segments import BEGIN_SUMMARY, END_SUMMARY
         (r"$\boxed{1}$, $\boxed{2}$ or $\boxed{3}$", "1, 2, 3"),
         (r"is \boxed{12} square units, and the other is also \boxed{12}", "12"),
         ("\\boxed{5} minutes.\n\nCheck and \\boxed{6}", "6"),
+        (r"\boxed{2} and \boxed{2}", "2, 2"),
+        (r"\boxed{2} \boxed{2}", "2"),
+        (r"$x = \boxed{1}$ as well as $x = \boxed{2}$", "1, 2"),
+        (r"\(\boxed{1}\) \text{ and } \(\boxed{2}\)", "1, 2"),
+        (r"**\boxed{1}**, **\boxed{2}**, and **\boxed{3}**", "1, 2, 3"),
+        (r"\boxed{1} papers and \boxed{2} bins", "1, 2"),
+        (r"\boxed{1} and the other solution is \boxed{2}", "1, 2"),
+        (r"\boxed{5}, the answer is \boxed{6}", "6"),
+        (r"\boxed{1} and, wait, \boxed{2}", "2"),
+        (r"\boxed{\frac12} = \boxed{0.5}", "0.5"),
         (r"\boxed{7}</answer></s>", "7"),
         (r"\boxedtext{7} \boxed{8}", "8"),
     ],
@@ -57,7 +67,14 @@ def test_e15_no_text_raises():
 def test_boxes_in_summaries_do_not_count():
     text = f"Work. {BEGIN_SUMMARY} \\boxed{{1}}{END_SUMMARY} \\boxed{{2}} {BEGIN_SUMMARY} \\boxed{{3}}{END_SUMMARY}"
     assert final_answer(text).text == "2"
-    assert strip_summaries(f"a{BEGIN_SUMMARY}b{END_SUMMARY}c{END_SUMMARY}d") == "acd"
+    assert strip_summaries(f"a{BEGIN_SUMMARY}b{END_SUMMARY}c{END_SUMMARY}d") == "a\n\nc\n\nd"
+
+
+@pytest.mark.parametrize("gap", ["", ", ", " and ", "\n\n"])
+def test_boxes_on_the_two_sides_of_a_summary_are_no_list(gap):
+    summary = f"{BEGIN_SUMMARY} so far{END_SUMMARY}"
+    assert final_answer(f"\\boxed{{1}}{gap}{summary}\\boxed{{2}}").text == "2"
+    assert final_answer(f"\\boxed{{1}}{summary}{gap}\\boxed{{2}}").text == "2"
 
 
 def test_an_unclosed_summary_ends_at_a_blank_line():

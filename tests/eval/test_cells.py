@@ -36,7 +36,7 @@ def test_a_wrong_shard_is_named(shard):
 def test_h02_labels_tell_settings_apart_and_make_plain_directory_names():
     labels = {method_label("zoomr", {"c": c, "k": k}) for c in (1, 2) for k in (1, 2)}
     assert len(labels) == 4
-    assert method_label("h2o", {"budget": "match", "protect_prompt": True}) == "h2o with prompt"
+    assert method_label("h2o", {"budget": "match", "keep_prompt": True}) == "h2o with prompt"
     name = directory_label(method_label("h2o", {"budget": "64 MB"}), "math500")
     assert name == "h2o-budget-64-MB-math500"
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 from omegaconf import OmegaConf
 
-import zoomr.loop
+import zoomr.generation
 from data_gen.benchmarks import Problem
 from eval.cells import requests
 from eval.decode import decode
@@ -45,7 +45,7 @@ def fake_stream(fits: int, asked: list[int]):
 
 def test_out_of_memory_halves_the_batch_and_loses_nothing(monkeypatch):
     asked: list[int] = []
-    monkeypatch.setattr(zoomr.loop, "stream", fake_stream(1, asked))
+    monkeypatch.setattr(zoomr.generation, "stream", fake_stream(1, asked))
     done = list(decode(WANTED, CFG, checkpoint(), None))
     assert asked == [4, 2, 1]
     assert sorted(request.id for request, _ in done) == sorted(request.id for request in WANTED)
@@ -53,13 +53,13 @@ def test_out_of_memory_halves_the_batch_and_loses_nothing(monkeypatch):
 
 
 def test_a_row_that_never_fits_is_said(monkeypatch):
-    monkeypatch.setattr(zoomr.loop, "stream", fake_stream(0, []))
+    monkeypatch.setattr(zoomr.generation, "stream", fake_stream(0, []))
     with pytest.raises(UserError, match="batch_size=1"):
         list(decode(WANTED, CFG, checkpoint(), None))
 
 
 def test_prompt_hash_tells_prompts_apart(monkeypatch):
-    monkeypatch.setattr(zoomr.loop, "stream", fake_stream(9, []))
+    monkeypatch.setattr(zoomr.generation, "stream", fake_stream(9, []))
     hashes = [row["prompt_hash"] for _, row in decode(WANTED, CFG, checkpoint(), None)]
     assert len(set(hashes)) == 7
     assert hashes == [row["prompt_hash"] for _, row in decode(WANTED, CFG, checkpoint(), None)]

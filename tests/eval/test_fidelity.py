@@ -11,15 +11,14 @@ from transformers import PreTrainedTokenizerFast
 
 from eval.checkpoint import Checkpoint
 from eval.fidelity import ROWS, measure_fidelity
-from eval.reporting.active_sizes import gap_sentence, sizes
-from eval.reporting.fidelity import fidelity_table, halves_sentence, ranking
-from eval.reporting.fidelity_section import readable_rows, section
+from eval.reporting.fidelity import budget_sentence, gap_sentence, halves_sentence, ranking, readable, section, sizes
+from eval.reporting.fidelity_table import fidelity_table
 from pipeline import read_rows
 from pipeline.cli import CONFIGS
 from tests.zoomr.tiny import VOCABULARY, make_model, prompt_of, story
 from zoomr import comparison
 from zoomr.errors import UserError
-from zoomr.segments import BEGIN_SUMMARY, END_SUMMARY
+from zoomr.summaries.segments import BEGIN_SUMMARY, END_SUMMARY
 
 TEMPLATE = "{% for m in messages %}{{ m['content'] }} {% if m['role'] == 'assistant' %}</s> {% endif %}{% endfor %}"
 
@@ -96,20 +95,24 @@ def test_every_method_and_budget_on_every_long_trace(config, tmp_path, capsys):
         if row["method"] != "full":
             assert row["kl"] > 0
             assert row["active_tokens_mean"] < by_id[f"{row['trace']}|full|None"]["active_tokens_mean"]
+    assert not any("show" in row["policy"] for row in rows)
+    assert "next: python -m eval.report preset=micro" in capsys.readouterr().out
+    part = section(tmp_path / "runs" / "micro" / "fidelity", PAPER, tmp_path / "results")
+    (heading, text, figure, table, sizes) = part.parts
+    assert len(part.origins) == 1 and figure.svg == tmp_path / "results" / "fidelity.svg"
+    assert "(paper: 35)" in text.text and "of the 3 traces" in text.text
+    assert "active at 30 seen" in sizes.rows[0] and {"active, peak", "active, mean"} <= table.rows[0].keys()
+    assert "Recency zoom" in {str(row["method"]) for row in table.rows}
+    assert not section(tmp_path / "nowhere", PAPER, tmp_path / "results").parts
     with open(tmp_path / "results" / "fidelity.csv", newline="") as file:
         table = list(csv.DictReader(file))
     assert [line["n_traces"] for line in table] == ["3"] * (1 + 2 * len(methods))
+    assert json.loads((tmp_path / "results" / "fidelity.json").read_text())["rows"][0]["n_traces"] == 3
     assert table[0]["method"] == "full" and float(table[0]["delta_nll"]) == 0
-    zoomr = next(line for line in table if line["method"] == "zoomr" and line["budget"] == "window 12")
+    zoomr = next(line for line in table if line["method"] == "zoomr" and line["window"] == "12")
     assert float(zoomr["ci_low"]) <= float(zoomr["delta_nll"]) <= float(zoomr["ci_high"])
     assert float(zoomr["active_at_30"]) > 0 and zoomr["active_at_500"] == ""
     assert (tmp_path / "results" / "fidelity.svg").exists()
-    assert "next: python -m eval.report preset=micro" in capsys.readouterr().out
-    part, origins = section(tmp_path / "runs" / "micro" / "fidelity", PAPER, tmp_path / "results")
-    assert part.run and len(origins) == 1
-    assert "(paper: 35)" in part.body and "active at 30 seen" in part.body
-    assert "Recency zoom" in part.body and "of the 3 traces" in part.body and "<svg" in part.body
-    assert not section(tmp_path / "nowhere", PAPER, tmp_path / "results")[0].run
 
 
 def test_a_killed_run_goes_on_where_it_stopped(config, tmp_path, monkeypatch):
@@ -170,7 +173,15 @@ def test_traces_without_summaries_are_refused(config, tmp_path):
 def made(values):
     return [
         {"trace": f"t{n}", "method": method, "window": 8, "delta_nll": value, "policy": {}, "active_at": {}}
-        | {"tokens": 9, "refreshes": 0, "active_tokens_mean": 5.0, "kl": 0.1, "top1_agreement": 0.9, "seen_tokens": 9}
+        | {
+            "tokens": 9,
+            "refreshes": 0,
+            "active_tokens_mean": 5.0,
+            "active_tokens_peak": 6.0,
+            "kl": 0.1,
+            "top1_agreement": 0.9,
+            "seen_tokens": 9,
+        }
         for method, own in values.items()
         for n, value in enumerate(own)
     ]
@@ -181,12 +192,22 @@ def test_halves_agree_or_not():
     assert ranking(same) == [("a", 8), ("b", 8)]
     assert "rank correlation of 1.00" in halves_sentence(same)
     assert "rank correlation of -1.00" in halves_sentence(made({"a": [0.1, 0.4], "b": [0.3, 0.2]}))
-    assert [row["minus ZoomR's"] for row in readable_rows(same, {"name": "m", "checkpoint": "base"})] == ["", ""]
-    beside = readable_rows(made({"zoomr": [0.1, 0.2], "b": [0.3, 0.4]}), {"name": "m", "checkpoint": "base"})
+    assert [row["minus ZoomR's"] for row in readable(fidelity_table(same))] == ["", ""]
+    beside = readable(fidelity_table(made({"zoomr": [0.1, 0.2], "b": [0.3, 0.4]})))
     assert beside[1]["minus ZoomR's"].startswith("+0.2000 [+0.2000, +0.2000]")
-    line = fidelity_table(same, {"name": "m", "checkpoint": "base"})[0]
+    line = fidelity_table(same)[0]
     assert line["delta_nll"] == pytest.approx(0.15)
     assert 0.1 <= line["ci_low"] < 0.15 < line["ci_high"] <= 0.2
+
+
+def test_what_rivals_hold_of_the_budget_that_they_get_is_said():
+    rows = made({"zoomr": [0.1, 0.2], "h2o_prompt": [0.1, 0.2]})
+    for row in rows[2:]:
+        row |= {"policy": {"budget": 5}, "active_tokens_mean": 4.0}
+    match = {"method": "zoomr", "statistic": "mean"}
+    assert "their own mean is 80% of ZoomR's" in budget_sentence(rows, match)
+    assert readable(fidelity_table(rows))[1]["budget"] == "5 tokens (window 8)"
+    assert budget_sentence(rows[:2], match) == ""
 
 
 def test_sizes_are_means_over_the_traces_that_are_so_long():

@@ -191,11 +191,12 @@ def test_e18_effective_settings_are_stored(config, tmp_path, monkeypatch):
 
 
 def test_a_baseline_gets_the_matched_budget_and_names_what_is_missing(config, tmp_path, monkeypatch):
-    baseline = {"method": {"name": "h2o", "_target_": "zoomr.H2O", "budget": "match"}}
+    baseline = config()
+    baseline.method = {"name": "h2o", "_target_": "zoomr.H2O", "budget": "match"}
     with pytest.raises(UserError, match="method=zoomr"):
-        run(monkeypatch, config(**baseline))
+        run(monkeypatch, baseline)
     run(monkeypatch, config())
-    run(monkeypatch, config(**baseline))
+    run(monkeypatch, baseline)
     budgets = [read_manifest(path)["settings"].get("budget") for path in cells(tmp_path)]
     assert budgets == [350, None]
 

@@ -10,13 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from eval.grading import worker
+from eval.grading import symbolic
 from eval.grading.answers import final_answer
 from eval.grading.exact import exact_verdict
 from eval.grading.grade import Case, Grade, failing_golds, grade
-from eval.grading.pool import SymbolicPool, Verdict
+from eval.grading.pool import WALL_FACTOR, SymbolicPool, Verdict
 from tests.eval.conftest import data_file, json_lines
 
+PAIRS = Path(__file__).with_name("grader_pairs.tsv")
 DISAGREEMENTS = Path(__file__).with_name("grader_disagreements.json")
 
 
@@ -60,22 +61,32 @@ def test_e01_threads_get_the_same_verdict(pool):
         "10^{1000000}!",
         "{" * 900 + "}" * 900,
         "\\left(" * 300,
+        "\\binom{10^9}{5\\cdot 10^8}",
+        "(x+1)^{100000}",
+        "9" * 1900,
+        "\\sqrt{" * 300 + "2" + "}" * 300,
+        "((1,2)," * 250,
+        "1 \\pm 1," * 200,
+        "5 " + "m " * 900,
     ],
-    ids=["nested logarithms", "tower", "factorial", "braces", "brackets"],
+    ids=["nested logarithms", "tower", "factorial", "braces", "brackets", "binomial", "power", "digits", "roots"]
+    + ["tuples", "signs", "units"],
 )
 def test_e02_e03_a_hostile_answer_costs_its_limit_and_the_next_is_graded(answer, hasty):
     begin = time.perf_counter()
     hostile, honest = hasty.verdicts([("\\sqrt{2}", answer), ("\\sqrt{2}", "\\frac{2}{\\sqrt{2}}")])
-    assert time.perf_counter() - begin < 2 * worker.WALL_FACTOR
+    assert time.perf_counter() - begin < 2 * WALL_FACTOR
     assert hostile.equal is not True
     assert honest == Verdict(True)
 
 
 def test_e02_the_memory_limit_is_hard(monkeypatch):
-    monkeypatch.setattr(worker, "symbolic_verdict", lambda gold, answer: bool(bytearray(1 << 31)))
-    assert worker._in_child("1", "1", 5, 1024) == {"equal": None, "reason": "memory limit"}
-    monkeypatch.setattr(worker, "symbolic_verdict", lambda gold, answer: os._exit(1))
-    assert worker._in_child("1", "1", 5, 1024) == {"equal": None, "reason": "child process died"}
+    tricks = {"memory": lambda: bool(bytearray(1 << 31)), "exit": lambda: os._exit(1), "sleep": lambda: time.sleep(60)}
+    monkeypatch.setattr(symbolic, "math_verdict", lambda gold, answer: tricks[gold]() if gold in tricks else True)
+    with SymbolicPool(workers=1, seconds=1, mebibytes=1024) as own:
+        found = list(own.verdicts((trick, "") for trick in ("memory", "exit", "sleep", "honest")))
+    reasons = ["memory limit", "child process died", "time limit of 1 s", ""]
+    assert found == [Verdict(None, reason) if reason else Verdict(True) for reason in reasons]
 
 
 @pytest.mark.parametrize("gold", ["\\dfrac{9}{7}", "\\text{Evelyn}", "(3,\\frac{\\pi}{2})", "\\$18.90"])
@@ -88,6 +99,35 @@ def test_e04_bare_golds_are_read(gold, pool):
 def test_e04_a_gold_that_cannot_be_its_own_answer_is_found(pool):
     assert failing_golds(["A", "E"], "letter", pool) == []
     assert failing_golds(["seven"], "integer", pool) == ["seven"]
+
+
+def test_n16_what_names_no_letter_or_number_is_unparsed_and_not_wrong(pool):
+    assert one("C", r"\boxed{42}", pool, kind="letter") == Grade("unparsed", "42", "no letter in the box")
+    assert one("C", r"\boxed{A or C}", pool, kind="letter").status == "unparsed"
+    assert one("16", r"\boxed{sixteen}", pool, kind="integer") == Grade("unparsed", "sixteen", "no number in the box")
+    assert one("16", r"\boxed{\sqrt{16}+1}", pool, kind="integer").status == "wrong"
+
+
+def pairs():
+    """Rows of the table: = are equal and ! are not, whichever is the gold; with > the first is the gold."""
+    for line in PAIRS.read_text(encoding="utf-8").splitlines():
+        if line.startswith("# "):
+            kind = line[2:].partition(":")[0]
+            continue
+        mark, gold, *answers = line.split("\t")
+        for answer in answers:
+            yield kind, gold, answer, mark[0] == "="
+            if kind == "math" and len(mark) == 1:
+                yield kind, answer, gold, mark == "="
+
+
+def test_every_pair_of_the_table_is_judged_as_a_person_would(pool):
+    rows = list(pairs())
+    cases = [Case(gold, f"So it is \\boxed{{{answer}}}.", kind=kind) for kind, gold, answer, _ in rows]
+    found = [done.status == "correct" for done in grade(cases, pool)]
+    wrongly = [row for row, right in zip(rows, found, strict=True) if right != row[3]]
+    assert not wrongly
+    assert len(rows) > 3000
 
 
 def test_e07_stars_around_a_number_do_not_stick_to_it(pool):
@@ -134,7 +174,7 @@ def test_public_cases_agree_except_those_listed(pool):
     found |= {case["id"]: verdict.equal for case, verdict in zip(symbolic, pool.verdicts(pairs), strict=True)}
     differing = {case["id"] for case in cases if (found[case["id"]] is True) != case["equal"]}
     assert differing == {row["id"] for row in json.loads(DISAGREEMENTS.read_text())}
-    assert len(differing) <= 0.03 * len(cases)
+    assert len(differing) <= 0.01 * len(cases)
 
 
 @pytest.mark.parametrize(("name", "kind"), [("math500", "math"), ("aime2025", "integer"), ("aime2024", "integer")])
@@ -145,12 +185,12 @@ def test_all_golds_are_correct_against_themselves(name, kind, pool):
 
 def test_500_symbolic_gradings_take_less_than_a_minute_of_two_cores():
     """Counted in processor time, since a busy machine does not matter; the golds are read as expressions."""
-    golds = [row["answer"] for row in json_lines(data_file("math500.jsonl"))]
+    golds = [f"{n}\\sqrt{{2}}" for n in range(500)]
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     with SymbolicPool(workers=2, seconds=5, mebibytes=1024) as own:
-        assert all(verdict.equal for verdict in own.verdicts((gold, gold) for gold in golds))
+        assert all(verdict.equal for verdict in own.verdicts((gold, f"{gold}+x-x") for gold in golds))
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 2 * 60
+    assert 0 < after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 2 * 60
 
 
 def test_recorded_traces_score_as_a_person_would(pool):

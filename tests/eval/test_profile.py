@@ -13,7 +13,7 @@ from eval.report import PAPER
 from eval.reporting.profile import draw_profile, load_points, profile_rows, profile_sentences
 from eval.workload import Form, analytic_tokens, write_row
 from tests.zoomr.tiny import VOCABULARY, make_model
-from zoomr.segments import BEGIN_SUMMARY, END_SUMMARY
+from zoomr.summaries.segments import BEGIN_SUMMARY, END_SUMMARY
 
 FORM = Form(prompt=8, paragraph=12, summary=4, gap=5)
 
@@ -79,6 +79,6 @@ def test_the_report_sets_ratios_beside_the_papers(tmp_path):
     assert sentences[0].endswith("10.0x (paper: >20x).")
     assert sentences[1].endswith("0.25x (paper: 0.29x).")
     assert profile_rows(points)[0]["RSS peak, MiB"] == "-"
-    first = [path.read_bytes() for path in draw_profile(points, tmp_path / "profile")]
-    assert [path.read_bytes() for path in draw_profile(points, tmp_path / "profile")] == first
+    first = draw_profile(points, tmp_path / "profile").read_bytes()
+    assert draw_profile(points, tmp_path / "profile").read_bytes() == first
     assert load_points(tmp_path) == []

@@ -16,7 +16,7 @@ TRACES = ROOT.parent / "shared" / "data" / "reasoning_traces_sample.jsonl"
 SMALL = Segmentation(merge=True, minimum=25, target=35, maximum=50)
 
 pytestmark = [
-    pytest.mark.skipif(not MODEL.exists(), reason=f"needs python -m train.smollm2 {MODEL}"),
+    pytest.mark.skipif(not MODEL.exists(), reason=f"needs python -m pipeline.smollm2 {MODEL}"),
     pytest.mark.skipif(not TRACES.exists(), reason=f"needs {TRACES}"),
 ]
 

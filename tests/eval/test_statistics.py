@@ -5,12 +5,12 @@ from itertools import product
 import numpy as np
 import pytest
 
-from eval.statistics import estimate, majority, paired_difference
+from eval.statistics import majority, paired_difference, share_interval
 
 
 def test_interval_of_a_proportion_is_close_to_the_normal_one():
     values = [1.0] * 120 + [0.0] * 80
-    found = estimate(values)
+    found = share_interval(values)
     half = 1.96 * np.sqrt(0.6 * 0.4 / 200)
     assert found.mean == 0.6
     assert found.low == pytest.approx(0.6 - half, abs=0.01)
@@ -18,19 +18,19 @@ def test_interval_of_a_proportion_is_close_to_the_normal_one():
 
 
 def test_e17_thirty_problems_leave_a_wide_interval():
-    found = estimate([1.0] * 8 + [0.0] * 22)
+    found = share_interval([1.0] * 8 + [0.0] * 22)
     assert found.high - found.low > 0.25
 
 
 def test_interval_has_width_even_where_all_problems_agree():
-    found = estimate([1.0] * 200)
+    found = share_interval([1.0] * 200)
     assert found.mean == found.high == 1.0
     assert found.low == pytest.approx(0.025 ** (1 / 200))
 
 
 def test_results_are_deterministic():
     values = list(np.random.default_rng(1).random(50))
-    assert estimate(values) == estimate(values)
+    assert share_interval(values) == share_interval(values)
 
 
 def test_paired_difference_uses_shared_problems_only():

@@ -57,7 +57,7 @@ def test_every_option_that_the_paper_leaves_open_is_a_cell_of_its_own():
 
 def test_a_baseline_with_the_prompt_kept_is_the_baseline_with_one_setting_changed():
     plain, kept = planned_cells(["eval.generate method=h2o", "eval.generate method=h2o option=keep_prompt"], [])
-    assert OmegaConf.merge(plain.config.method, {"protect_prompt": True}) == kept.config.method
+    assert OmegaConf.merge(plain.config.method, {"keep_prompt": True}) == kept.config.method
     assert method_label(*method_settings(kept.config.method)) == "h2o with prompt"
 
 

@@ -10,7 +10,7 @@ from omegaconf import OmegaConf
 from eval.dashboard import dashboard, specification
 from eval.reporting.cells import load_cells
 from eval.score import score_cells
-from eval.track import COLUMNS, describe, figures, sample_rows, track_cells
+from eval.track import COLUMNS, figures, run_config, sample_rows, track_cells
 
 
 @pytest.fixture
@@ -25,18 +25,18 @@ def cells(make_cell, tmp_path, monkeypatch):
 
 def test_h15_config_and_figures_are_plain(cells):
     for cell in cells:
-        json.dumps(describe(cell))
-        assert all(isinstance(value, int | float) for value in figures(cell).values())
-    assert describe(cells[1])["c"] == 2
-    assert figures(cells[0])["accuracy"] == 1.0
+        json.dumps(run_config(cell))
+        assert all(isinstance(value, int | float) for value in figures(cell, cells).values())
+    assert run_config(cells[1])["c"] == 2
+    assert figures(cells[0], cells)["accuracy"] == 1.0
 
 
 def test_h13_h17_every_cell_has_a_run_of_its_own_that_can_be_rebuilt(cells):
     tracking = instantiate({"_target_": "train.tracking.Tracking", "mode": "disabled"})
     for _ in range(2):
         for cell in cells:
-            with tracking.start(cell.directory, group="micro-ledger", config=describe(cell)) as run:
-                run.log("eval", 0, figures(cell))
+            with tracking.start(cell.directory, group="micro-ledger", config=run_config(cell)) as run:
+                run.log("eval", 0, figures(cell, cells))
     for cell in cells:
         rows = [json.loads(line) for line in (cell.directory / "metrics.jsonl").read_text().splitlines()]
         assert rows[-1]["eval/accuracy"] == cell.summary["accuracy"]

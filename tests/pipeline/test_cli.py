@@ -10,7 +10,8 @@ import pytest
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import OmegaConf
 
-from pipeline.cli import quoted, stage
+from pipeline.checks import quoted
+from pipeline.cli import stage
 
 ROOT = Path(__file__).parents[2]
 

@@ -23,6 +23,8 @@ def test_counts_are_in_proportion():
 
 def test_the_laptop_preset_scales_all_its_counts():
     whole, quarter = (compose("train", "preset=laptop", f"time_limit={limit}") for limit in ("2h", "30m"))
-    for get in (lambda c: c.limit, lambda c: c.dataset.paragraphs, lambda c: c.sft.max_steps):
-        assert get(whole) == 4 * get(quarter)
-    assert whole.dataset.paragraphs == 200
+    assert whole.sft.max_steps == 4 * quarter.sft.max_steps
+    assert whole.benchmark.count == 4 * quarter.benchmark.count
+    traces = [compose("data_gen", "preset=laptop_traces", f"time_limit={limit}") for limit in ("2h", "30m")]
+    assert [config.limit for config in traces] == [12, 3]
+    assert [config.dataset.paragraphs for config in traces] == [100, 25]

@@ -61,19 +61,55 @@ def test_training_takes_denormal_numbers_for_zero(workshop, tmp_path):
 
 def test_the_trainers_loss_and_gradients_are_plain_cross_entropy(workshops, tmp_path):
     trainer = trainer_for(workshops, tmp_path, "lora.dropout=0")
+    assert_plain_cross_entropy(trainer)
+    rows = [name for name in gradients(trainer.model) if "trainable_tokens_delta" in name]
+    assert len(rows) == (1 if trainer.model.config.tie_word_embeddings else 2)
+
+
+def assert_plain_cross_entropy(trainer):
     batch = trainer.data_collator([trainer.train_dataset[i] for i in range(3)])
     trainer.model.train()
     loss = trainer.compute_loss(trainer.model, dict(batch))
     loss.backward()
     ours = gradients(trainer.model)
-    rows = [name for name in ours if "trainable_tokens_delta" in name]
-    assert len(rows) == (1 if trainer.model.config.tie_word_embeddings else 2)
     trainer.model.zero_grad()
     logits = trainer.model(input_ids=batch["input_ids"]).logits[:, :-1]
     plain = torch.nn.functional.cross_entropy(logits.flatten(0, 1), batch["labels"][:, 1:].flatten())
     plain.backward()
     torch.testing.assert_close(loss, plain, atol=1e-5, rtol=0)
     assert_same(ours, gradients(trainer.model), 1e-5)
+
+
+@pytest.mark.parametrize("family", ["gpt_neox", "gpt2", "qwen3_moe", "mixtral"])
+@pytest.mark.parametrize("tied", [True, False], ids=["tied", "untied"])
+def test_n15_other_embeddings_and_experts_are_trained_as_the_rest(family, tied, tmp_path):
+    workshop = Workshop(tmp_path, family=family, tied=tied)
+    assert_plain_cross_entropy(trainer_for(workshop, tmp_path, "lora.dropout=0"))
+    weights, counts = trained(workshop, tmp_path / "run", "lora.dropout=0", "sft.max_steps=1")
+    assert counts["steps"] == 1
+    assert sum("trainable_tokens_delta" in name for name in weights) == (1 if tied else 2)
+
+
+@pytest.mark.parametrize(
+    ("family", "override", "sentence"),
+    [
+        ("qwen3_moe", "lora.dropout=0.05", "does not fit qwen3_moe.*Set lora.dropout=0, or name linear layers in"),
+        ("mixtral", "lora.dropout=0.05", "does not fit mixtral.*Set lora.dropout=0, or name linear layers in"),
+        ("phi", "lora.r=4", "the head of phi has a bias, which PEFT would drop"),
+        ("llama", "lora.targets=[q_proj,nothing]", "lora.targets: llama has no module nothing"),
+        ("gpt_neox", "lora.targets=q_proj", "lora.targets=q_proj does not fit gpt_neox"),
+        ("llama", "lora.targets=[q_proj,lm_head]", "does not fit llama"),
+        ("llama", "lora.r=0", "lora.r=0: has to be a whole number from 1"),
+        ("llama", "lora.dropout=1", "lora.dropout=1: has to be from 0 to below 1"),
+        ("llama", "lora.alpha=-2", "lora.alpha=-2: has to be above 0"),
+        ("llama", "lora.targets=[]", r"lora.targets=\[\]: has to be names of modules"),
+    ],
+)
+def test_n15_an_adapter_that_does_not_fit_is_refused_before_weights_are_read(family, override, sentence, tmp_path):
+    workshop = Workshop(tmp_path, family=family)
+    (workshop.base / "model.safetensors").unlink()
+    with pytest.raises(UserError, match=sentence):
+        trained(workshop, tmp_path / "run", override)
 
 
 def test_right_padding_without_a_mask_changes_neither_loss_nor_gradients(workshop):

@@ -18,7 +18,7 @@ from zoomr.prompts import end_of_turn
 def random_adapter(directory, base, std=0.1):
     """An adapter of which every trained tensor is random, the delimiters' rows too."""
     model, tokenizer = load(base)
-    adapted = adapt(model, tokenizer, Lora())
+    adapted = adapt(model, tokenizer, Lora(dropout=0))
     generator = torch.Generator().manual_seed(1)
     for parameter in adapted.parameters():
         if parameter.requires_grad:
@@ -30,7 +30,11 @@ def random_adapter(directory, base, std=0.1):
     return adapted
 
 
-@pytest.fixture(params=["llama tied", "llama untied", "qwen2 tied padded", "qwen3 untied padded"])
+FAMILIES = ["llama tied", "llama untied", "qwen2 tied padded", "qwen3 untied padded"]
+OTHERS = ["gpt_neox tied", "gpt_neox untied", "gpt2 tied", "qwen3_moe untied", "mixtral tied"]
+
+
+@pytest.fixture(params=FAMILIES)
 def exported(request, tmp_path):
     family, tied, *padded = request.param.split()
     base = save_base(tmp_path / "base", family=family, tied=tied == "tied", spare_rows=9 if padded else 0)
@@ -41,8 +45,9 @@ def exported(request, tmp_path):
 IDS = torch.arange(260, 336)[None]
 
 
+@pytest.mark.parametrize("exported", FAMILIES + OTHERS, indirect=True)
 @torch.inference_mode()
-def test_t01_t03_t04_adapter_and_merge_reload_to_the_trained_logits(exported):
+def test_t01_t03_t04_n15_adapter_and_merge_reload_to_the_trained_logits(exported):
     adapted, adapter, merged = exported
     gaps = merge(adapter, merged, "float32", 1e-4)
     expected = adapted.eval()(IDS).logits
@@ -51,7 +56,18 @@ def test_t01_t03_t04_adapter_and_merge_reload_to_the_trained_logits(exported):
         torch.testing.assert_close(model(IDS).logits, expected, atol=1e-4, rtol=0)
         assert tokenizer.get_vocab() == load_tokenizer(adapter).get_vocab()
     assert max(gaps.values()) < 1e-4
-    assert model.config.tie_word_embeddings == (model.lm_head.weight is model.model.embed_tokens.weight)
+    shared = model.get_output_embeddings().weight is model.get_input_embeddings().weight
+    assert model.config.tie_word_embeddings == shared
+
+
+def test_no_weight_is_ever_held_in_float64(exported, monkeypatch):
+    """In float64 a model of 8B parameters takes 60 GiB."""
+    _, adapter, merged = exported
+    seen = []
+    forward = torch.nn.Linear.forward
+    monkeypatch.setattr(torch.nn.Linear, "forward", lambda self, x: seen.append(self.weight.dtype) or forward(self, x))
+    merge(adapter, merged, "bfloat16", 1e-4)
+    assert set(seen) == {torch.float32}
 
 
 def test_t05_the_merge_is_a_plain_checkpoint_that_needs_no_peft(exported):

@@ -41,7 +41,7 @@ def assert_as_decoded(model, tokenizer, policy):  # noqa: F811
     return logits
 
 
-@pytest.mark.parametrize("name", ["sumr", "recency_zoom", "random_zoom"])
+@pytest.mark.parametrize("name", ["sumr", "recency_zoom", "random_zoom", "streaming_llm"])
 def test_a_policy_that_asks_no_head_is_decodings_own(tokenizer, name):  # noqa: F811
     assert_as_decoded(make_model(), tokenizer, policies()[name])
 
@@ -52,8 +52,10 @@ def test_a_policy_that_asks_no_head_is_decodings_own(tokenizer, name):  # noqa: 
         ZoomR(window=8),
         OracleZoom(window=8),
         ZoomR(window=4, exclude_covered=True, with_delimiters=True, keep_open=True),
+        ZoomR(window=8, vote_span=True, pre_rope=True),
+        ZoomR(window=8, votes_by="contrast", tail=2),
     ],
-    ids=["zoomr", "oracle_zoom", "options"],
+    ids=["zoomr", "oracle_zoom", "options", "span", "contrast"],
 )
 def test_votes_are_decodings_where_no_layer_builds_on_another(tokenizer, policy):  # noqa: F811
     """Queries and keys of one layer do not depend on what is attended to."""
@@ -88,10 +90,21 @@ def test_a_share_of_the_rows_learns_under_it(tokenizer):  # noqa: F811
             torch.testing.assert_close(drawn[row], (everything if flag else under)[row], atol=1e-5, rtol=0)
 
 
-@pytest.mark.parametrize("policy", [H2O(budget=8), ZoomR(vote_span=True), ZoomR(pre_rope=True)], ids=str)
-def test_what_is_not_supported_is_said(tokenizer, policy):  # noqa: F811
-    with pytest.raises(UserError, match=r"sft.policy=\w+: only policies that recall, with vote_span and pre_rope off"):
-        UnderPolicy(policy, tokenizer)
+def test_what_is_not_supported_is_said(tokenizer):  # noqa: F811
+    with pytest.raises(UserError, match="policy=H2O: one that chooses for all heads together is needed"):
+        UnderPolicy(H2O(budget=8), tokenizer)
+
+
+def test_padding_is_no_text(tokenizer, monkeypatch):  # noqa: F811
+    """Its id may be that of a boundary, and must not cost a refresh a token."""
+    followed = []
+    monkeypatch.setattr(
+        "train.under_policy.visible_under", lambda policy, site, ids, *rest: followed.append(len(ids)) or True
+    )
+    UnderPolicy(SumR(window=8), tokenizer).install(model := make_model().train())
+    ids, labels = batch()
+    model(input_ids=ids, labels=labels)
+    assert followed == [len(prompt) + len(told) for prompt, told in zip(PROMPTS, STORIES, strict=True)]
 
 
 def test_the_trainer_learns_from_it(workshop, tmp_path):

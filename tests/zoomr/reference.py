@@ -99,7 +99,7 @@ def zoomr(model, prompt, continuation, boundaries, begin, end, policy):
         outside = [paragraph[0] <= t - policy.window for paragraph, _ in found]
         if found and (due or policy.vote_span):
             allowed = outside if policy.exclude_covered else None
-            options = policy.weighted, policy.per_kv_head, policy.with_delimiters, policy.voters
+            options = policy.votes_by == "mass", policy.per_kv_head, policy.with_delimiters, policy.voters
             cast = zoom_votes(model, tokens, rows, found, policy.k, allowed, *options)
             for i in range(len(found)):
                 votes, mass = tally.get(i, (0.0, 0.0))

@@ -8,7 +8,7 @@ from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM, PreTraine
 from tests.train.tiny import TEMPLATES, make_tokenizer, save_base
 from zoomr.errors import UserError
 from zoomr.loading import DELIMITERS, add_delimiters, load, load_tokenizer
-from zoomr.segments import boundary_table, delimiter_ids
+from zoomr.summaries.segments import boundary_table, delimiter_ids
 
 CONTEXTS = ["{}", "\n{}", "x.{}", "x. {}", "{}\n", "{}x", "{}{}", "2{}2", "  {}  "]
 

@@ -8,7 +8,6 @@ from zoomr import teacher_forced
 
 PROMPTS = [prompt_of(seed, length) for seed, length in enumerate((5, 1, 12))]
 CONTINUATIONS = [story(seed, paragraphs=3 + seed % 2, length=(7, 14)) for seed in range(3)]
-RECALLING = [name for name, policy in policies().items() if policy.recalls]
 
 
 def logits(model, tokenizer, policy, **settings):
@@ -32,14 +31,6 @@ def test_gather_in_a_batch_equals_mask_alone(tokenizer, name, heads):
     for one, other in zip(batched, alone, strict=True):
         assert one.active_by_kind == other.active_by_kind
         assert (one.active_tokens_peak, one.refreshes) == (other.active_tokens_peak, other.refreshes)
-
-
-@pytest.mark.parametrize("name", [*RECALLING, "full_offload"])
-def test_layerwise_equals_mask(model, tokenizer, name):
-    policy = policies()[name]
-    expected, _ = logits(model, tokenizer, policy, mode="mask", batch_size=3)
-    found, _ = logits(model, tokenizer, policy, residency="layerwise", batch_size=2)
-    assert_same(found, expected)
 
 
 @pytest.mark.parametrize("kind", ["qwen2", "qwen3", "mistral"])

@@ -6,9 +6,9 @@ import torch
 from tests.zoomr.decoding import decoding
 from tests.zoomr.tiny import make_model, policies, prompt_of, story
 from zoomr import Full, teacher_forced
-from zoomr.attention import attend_one, attend_weighed
-from zoomr.observers import received_attention
-from zoomr.stores import SlotEvictStore
+from zoomr.attention import attend, attend_weighed
+from zoomr.prefill import received_attention
+from zoomr.tiers import SlotTiers
 
 PROMPT, STORY = prompt_of(0, 9), story(2, paragraphs=4)
 
@@ -28,14 +28,14 @@ def test_k12_k13_attention_and_its_weights_by_hand(heads):
             share = scores.masked_fill(~mask[row, 0, 0], float("-inf")).softmax(-1)
             expected[row, 0, head] = share @ value[row, group]
             weights[row, group] += share
-    torch.testing.assert_close(attend_one(query, key, value, mask, 0.3), expected)
+    torch.testing.assert_close(attend(query, key, value, mask, 0.3), expected)
     output, given = attend_weighed(query, key, value, mask, 0.3)
     torch.testing.assert_close(output, expected)
     torch.testing.assert_close(given, weights)
 
 
 def test_k13_h2o_counts_every_prompt_query_in_blocks_without_a_square_matrix(monkeypatch):
-    monkeypatch.setattr("zoomr.observers.QUERY_BLOCK", 5)
+    monkeypatch.setattr("zoomr.prefill.QUERY_BLOCK", 5)
     torch.manual_seed(0)
     query, key = torch.randn(2, 4, 13, 8), torch.randn(2, 2, 13, 8)
     padding = torch.arange(13) >= torch.tensor([[0], [4]])
@@ -49,12 +49,13 @@ def test_k13_h2o_counts_every_prompt_query_in_blocks_without_a_square_matrix(mon
 
 
 def test_k17_k22_a_full_cache_of_ours_does_no_bookkeeping_per_token(model):
-    """No eviction, no mask and no capture where nothing is dropped."""
+    """No eviction, no mask and no copy on the host where nothing is dropped."""
     batch, _ = decoding(model, Full(), [PROMPT], [STORY])
     for _ in range(5):
         batch.step()
-    assert isinstance(batch.store, SlotEvictStore)
-    assert batch.store.mask(0) is None and not batch.observer.capture and batch.rows[0].refreshes == 0
+    tiers = batch.memory.tiers
+    assert isinstance(tiers, SlotTiers) and not tiers.tensors()["host"]
+    assert tiers.read(0)[2] is None and batch.rows[0].refreshes == 0
 
 
 @pytest.mark.parametrize("name", ["zoomr", "h2o"])

@@ -7,7 +7,7 @@ from tests.train.tiny import ASSISTANT, CHATML, CLOSED_LATE, LLAMA3, R1, SYSTEM,
 from zoomr.errors import UserError
 from zoomr.loading import add_delimiters
 from zoomr.prompts import as_prompts, end_of_turn, render_prompt, render_row, token_ids
-from zoomr.segments import BEGIN_SUMMARY, END_SUMMARY
+from zoomr.summaries.segments import BEGIN_SUMMARY, END_SUMMARY
 
 
 @pytest.fixture(params=TEMPLATES.values(), ids=TEMPLATES.keys())

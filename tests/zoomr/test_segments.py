@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.zoomr.tiny import BEGIN, BOUNDARIES, CLOSE
-from zoomr.segments import SegmentTracker, boundary_table, delimiter_ids
+from zoomr.summaries.segments import SegmentTracker, boundary_table, delimiter_ids
 
 
 def follow(tokens, prompt=3, max_summary=64):
@@ -36,9 +36,8 @@ def test_any_stream_leaves_ordered_edges_and_closed_segments(tokens):
 
 def test_stray_repeated_and_missing_delimiters_are_counted():
     tracker, closed = follow([CLOSE, 20, BEGIN, BEGIN, 30, CLOSE, CLOSE, BEGIN, 31])
-    tracker.end_of_row(3 + 9)
     assert tracker.finished == 1
-    assert tracker.unbalanced == 4
+    assert [tracker.at_end(3 + 9)[0] for _ in range(2)] == [4, 4]
 
 
 def test_a_summary_without_an_end_is_closed_by_force():
@@ -46,6 +45,8 @@ def test_a_summary_without_an_end_is_closed_by_force():
     assert closed == [3 + 1 + 4]
     assert tracker.inner == [(5, 9)]
     assert tracker.unbalanced == 1
+    tracker, _ = follow([20, BEGIN, *[30] * 8, CLOSE, 20, CLOSE], max_summary=4)
+    assert tracker.unbalanced == 2  # its late end is the same fault, the next one is another
 
 
 def test_an_empty_summary_takes_its_key_from_the_delimiters():

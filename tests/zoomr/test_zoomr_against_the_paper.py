@@ -6,6 +6,7 @@ import torch
 from tests.zoomr import reference
 from tests.zoomr.tiny import BEGIN, BOUNDARIES, CLOSE, make_model, prompt_of, story
 from zoomr import ZoomR, teacher_forced
+from zoomr.errors import UserError
 
 PROMPT, STORY = prompt_of(3, 6), story(7)
 SETTINGS = {
@@ -17,7 +18,7 @@ SETTINGS = {
     "every_token": {"window": 9, "every": 1},
     "vote_span": {"window": 9, "vote_span": True},
     "exclude_covered": {"window": 35, "exclude_covered": True},
-    "weighted": {"window": 9, "weighted": True},
+    "weighted": {"window": 9, "votes_by": "mass"},
     "per_kv_head": {"window": 9, "k": 1, "per_kv_head": True},
     "with_delimiters": {"window": 9, "k": 1, "with_delimiters": True},
     "voters": {"window": 9, "voters": ((0, 1), (1, 0), (1, 3))},
@@ -68,10 +69,10 @@ def test_that_all_heads_vote_is_the_default(tokenizer, model):
 
 @pytest.mark.parametrize("voters", [((0, 99),), ((9, 0),), ((0, -1),)], ids=str)
 def test_a_head_that_the_model_lacks_is_named(tokenizer, model, voters):
-    with pytest.raises(ValueError, match=r"voters: no head \(\d, -?\d+\) in \d layers of \d query heads"):
+    with pytest.raises(UserError, match=r"voters=.*the model has \d layers of \d query heads"):
         teacher_forced(model, tokenizer, [PROMPT], [STORY], policy=ZoomR(window=9, voters=voters))
 
 
 def test_no_voters_are_refused(tokenizer, model):
-    with pytest.raises(ValueError, match="voters: none"):
+    with pytest.raises(UserError, match="at least one head must vote"):
         teacher_forced(model, tokenizer, [PROMPT], [STORY], policy=ZoomR(window=9, voters=()))

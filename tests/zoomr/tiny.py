@@ -17,7 +17,6 @@ from transformers import (
 from zoomr.policies import (
     H2O,
     Full,
-    FullOffload,
     GivenZoom,
     OracleZoom,
     RandomAttention,
@@ -28,7 +27,7 @@ from zoomr.policies import (
     SumR,
     ZoomR,
 )
-from zoomr.segments import BEGIN_SUMMARY, END_SUMMARY
+from zoomr.summaries.segments import BEGIN_SUMMARY, END_SUMMARY
 
 torch.set_num_threads(1)
 
@@ -92,24 +91,27 @@ def policies(window=8, budget=16):
     """Every policy, small enough to drop much of a `story`, by name."""
     return {
         "full": Full(),
-        "full_offload": FullOffload(),
+        "full_offload": Full(lower="layerwise"),
         "zoomr": ZoomR(window=window),
         "zoomr_narrow": ZoomR(window=max(2, window // 4), c=1, k=1),
         "zoomr_every_token": ZoomR(window=window, every=1, keep_open=True),
-        "zoomr_span": ZoomR(window=window, vote_span=True, weighted=True),
+        "zoomr_span": ZoomR(window=window, vote_span=True, votes_by="mass"),
         "zoomr_options": ZoomR(window=window, exclude_covered=True, per_kv_head=True, pre_rope=True),
+        "zoomr_contrast": ZoomR(window=window, votes_by="contrast", tail=2, most_shown=2),
+        "zoomr_layerwise": ZoomR(window=window, lower="layerwise"),
         "sumr": SumR(window=window),
+        "sumr_tail": SumR(window=window, tail=3),
         "random_zoom": RandomZoom(window=window),
         "recency_zoom": RecencyZoom(window=window),
         "oracle_zoom": OracleZoom(window=window),
         "given_zoom": GivenZoom(window=window, targets=((None, 0, 0, 1, 5),) * 16),
         "streaming_llm": StreamingLLM(budget=budget),
-        "streaming_llm_prompt": StreamingLLM(budget=budget, protect_prompt=True),
+        "streaming_llm_prompt": StreamingLLM(budget=budget, keep_prompt=True),
         "streaming_llm_reassigned": StreamingLLM(budget=budget, positions="reassigned"),
-        "random_attention": RandomAttention(budget=budget, interval=8, recent=6),
-        "random_attention_prompt": RandomAttention(budget=budget, interval=8, recent=3, protect_prompt=True),
-        "snapkv": SnapKV(budget=budget, interval=8, history=6),
-        "snapkv_max": SnapKV(budget=budget, interval=8, history=4, group="max", pool="max", kernel=3),
+        "random_attention": RandomAttention(budget=budget, interval=6, recent=6),
+        "random_attention_prompt": RandomAttention(budget=budget + 8, interval=6, recent=3, keep_prompt=True),
+        "snapkv": SnapKV(budget=budget, interval=6, history=6),
+        "snapkv_max": SnapKV(budget=budget, interval=6, history=4, group="max", pool="max", kernel=3),
         "h2o": H2O(budget=budget),
-        "h2o_prompt": H2O(budget=budget, protect_prompt=True),
+        "h2o_prompt": H2O(budget=budget, keep_prompt=True),
     }

@@ -1,7 +1,8 @@
 """The methods. One file each; a policy's fields are its hyper-parameters."""
 
-from zoomr.policies.base import Evicting, Needs, Recalling, RefreshView, Selection, SlotView
-from zoomr.policies.full import Full, FullOffload
+from zoomr.policies.base import Change, Keeps, Policy, Reading, Records, Resident, Shape, Site, SlotView, State, View
+from zoomr.policies.budgeted import Budgeted
+from zoomr.policies.full import Full
 from zoomr.policies.given_zoom import GivenZoom
 from zoomr.policies.h2o import H2O
 from zoomr.policies.oracle_zoom import OracleZoom
@@ -10,29 +11,33 @@ from zoomr.policies.random_zoom import RandomZoom
 from zoomr.policies.recency_zoom import RecencyZoom
 from zoomr.policies.snapkv import SnapKV
 from zoomr.policies.streaming_llm import StreamingLLM
+from zoomr.policies.summarized import Summarized
 from zoomr.policies.sumr import SumR
 from zoomr.policies.zoomr import ZoomR
 
-Policy = Recalling | Evicting
-
 __all__ = [
     "H2O",
-    "Evicting",
+    "Budgeted",
+    "Change",
     "Full",
-    "FullOffload",
     "GivenZoom",
-    "Needs",
+    "Keeps",
     "OracleZoom",
     "Policy",
     "RandomAttention",
     "RandomZoom",
-    "Recalling",
+    "Reading",
     "RecencyZoom",
-    "RefreshView",
-    "Selection",
+    "Records",
+    "Resident",
+    "Shape",
+    "Site",
     "SlotView",
     "SnapKV",
+    "State",
     "StreamingLLM",
     "SumR",
+    "Summarized",
+    "View",
     "ZoomR",
 ]

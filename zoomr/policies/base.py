@@ -1,146 +1,202 @@
-"""What a policy is: a frozen dataclass of hyper-parameters, what it must be shown, and the choice it makes.
+"""What a policy is: a frozen dataclass of hyper-parameters that starts a state, and the state decides.
 
-There are two families. A recalling policy names absolute positions of the whole row, since what it dropped may come
-back; its choice is shared by all layers and heads. An evicting policy ranks the KVs that are still there and drops the
-lowest, for good; its choice may be shared, one a layer, or one a KV head.
+The decoding loop knows no method. It asks a row's state whether it is `due` after a token, shows it a `View`, and
+carries out the `Change` it returns: slots leave the device (for good, or for a lower tier), or positions that had left
+come back. A state that chooses anew at each step and head answers `read` before each layer's attention.
+
+Letters used in shapes: L layers, B rows of the batch, R rows that decide, Hq query heads, H KV heads, S slots, d head
+dimension; (Lg, Hg) is the number of choices over layers and KV heads: (1, 1) for one that all share, (L, H) for one a
+KV head.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Flag, auto
-from typing import ClassVar, Protocol
+from typing import ClassVar, Literal, Protocol
 
 import torch
 from torch import Tensor
 
-from zoomr.selection import Votes
-from zoomr.stores.base import Scope
+from zoomr.summaries.segments import SegmentTracker
 
-FAR = torch.iinfo(torch.int64).max
+KINDS = ("prompt", "window", "zoomed", "summary", "conclusion", "other")
+PROMPT, WINDOW, ZOOMED, SUMMARY, CONCLUSION, OTHER = range(len(KINDS))
+
+Scope = Literal["shared", "layer", "head"]
+# The one tier below the device's slots: the host, from which KVs come back; the host with two layers at a time on the
+# device; or low precision on the device, still attended to.
+Lower = Literal["none", "host", "layerwise", "int8", "int4", "int2"]
+Span = tuple[int, int, int]  # first position, position after the last, kind
 
 
-class Needs(Flag):
-    """What a policy must be shown."""
+class Records(Flag):
+    """What a decision looks at beside positions, and the attention therefore must note down."""
 
     NOTHING = 0
+    KEYS = auto()  # the keys or values themselves
     QUERIES = auto()  # the newest token's queries
-    SUMMARIES = auto()  # mean summary keys
+    HISTORY = auto()  # the queries of the last `history` tokens
     ATTENTION = auto()  # attention weights, summed over all queries since a KV entered
-    HISTORY = auto()  # the queries of the last `history` tokens, and the keys of the slots
-
-
-class RowClock(Protocol):
-    """What decides whether a row is due: its newest token, and the tokens since its last refresh."""
-
-    boundary: bool
-    since: int
 
 
 @dataclass(frozen=True)
-class RefreshView:
-    """What a recalling policy sees of the R rows that are due.
+class Shape:
+    """Shape of one token's keys and values: layers, query heads and KV heads, dimensions of a key and of a value."""
+
+    layers: int
+    query_heads: int
+    kv_heads: int
+    key_dim: int
+    value_dim: int
+
+    def bytes_per_token(self, element_size: int) -> int:
+        """Bytes of the keys and values of one token in all layers."""
+        return self.layers * self.kv_heads * (self.key_dim + self.value_dim) * element_size
+
+
+def group_counts(scope: Scope, shape: Shape) -> tuple[int, int]:
+    """Number of choices over layers and over KV heads, (Lg, Hg)."""
+    return {"shared": (1, 1), "layer": (shape.layers, 1), "head": (shape.layers, shape.kv_heads)}[scope]
+
+
+@dataclass(frozen=True)
+class Site:
+    """Where a policy is put to work: on `batch` rows of a model of this shape.
+
+    `rotary` moves queries or keys (..., T, d) by (T,) positions; None where the model's rotation is not known.
+    """
+
+    shape: Shape
+    batch: int
+    device: torch.device
+    rotary: Callable[[Tensor, Tensor], Tensor] | None = None
+
+
+class Clock(Protocol):
+    """What a state may know of a row at any time.
 
     Attributes
     ----------
-    last, finished : (R,) int64
-        Position of the newest token; number of finished summaries.
-    starts : (R, N) int64
-        First position of each finished segment's paragraph.
-    labels : (R, T) int64
-        Segment labels of the positions (see `SegmentTracker`).
-    candidates : (R, N) bool
-        The finished segments.
-    queries : (L, R, Hq, d) or None
-    means : (L, R, H, N, d) or None
-    scaling : float
-    seeds : list of int
-        One a row and refresh.
-    prompts : list of int
-        Index of each row's prompt.
-    keys : callable
-        Gives the keys of all positions, (L, R, H, T, d).
+    number : int
+        Index of the row's prompt.
+    seed : int
+    prompt, position, held : int
+        Prompt tokens; absolute position of the newest token; KVs on the device, those of the newest token included.
+    since : int
+        Tokens fed since the last change.
+    boundary, closed : bool
+        The newest token is a semantic boundary; it closed a summary.
+    refreshes : int
+        Changes so far.
+    tracker : SegmentTracker
     """
 
-    last: Tensor
-    finished: Tensor
-    starts: Tensor
-    labels: Tensor
-    candidates: Tensor
-    queries: Tensor | None
-    means: Tensor | None
-    scaling: float
-    seeds: list[int]
-    prompts: list[int]
-    keys: Callable[[], Tensor]
+    position: int
+    held: int
+    since: int
+    boundary: bool
+    closed: bool
+    refreshes: int
+    tracker: SegmentTracker
+
+    @property
+    def number(self) -> int:
+        """See the attributes."""
+        ...
+
+    @property
+    def seed(self) -> int:
+        """See the attributes."""
+        ...
+
+    @property
+    def prompt(self) -> int:
+        """See the attributes."""
+        ...
 
 
 @dataclass(frozen=True)
-class Selection:
-    """A recalling policy's choice: `active` (R, T) by position; `zoomed` and `shown` (R, N) say which segments."""
+class Choice:
+    """What a refresh chose, for the trace: segments in full and as summaries, votes of each finished summary."""
 
-    active: Tensor
-    zoomed: Tensor
-    shown: Tensor
+    zoomed: list[int]
+    shown: list[int]
+    votes: list[float] | None
+    forced: bool
 
 
-class Recalling(Protocol):
-    """A policy whose dropped KVs may come back."""
+@dataclass(frozen=True)
+class Change:
+    """What becomes of the KVs of some rows, from the next token on: slots leave, or a set of spans is installed.
 
-    recalls: ClassVar[bool]
-    offloads: ClassVar[bool]
-    needs: ClassVar[Needs]
-    scope: ClassVar[Scope]
+    Attributes
+    ----------
+    rows : list of int
+        Rows that hold equally many KVs, where slots leave.
+    kinds : list of list of float
+        Active tokens of each row after the change, by kind (see `KINDS`).
+    leave : (Lg, R, Hg, n) int64 or None
+        Slots that leave, for good or to the lower tier.
+    spans : list of list of Span, or None
+        All that is active in each row, by position; what is on the device and not among it leaves, what is not there
+        enters.
+    held : int or None
+        Slots in use afterwards, where that is not the number of active tokens.
+    choices : list of Choice, or None
+    """
 
-    @property
-    def history(self) -> int:
-        """Last queries that it must be shown."""
-        ...
+    rows: list[int]
+    kinds: list[list[float]]
+    leave: Tensor | None = None
+    to: Literal["gone", "lower"] = "gone"
+    spans: list[list[Span]] | None = None
+    held: int | None = None
+    choices: list[Choice] | None = None
 
-    @property
-    def window(self) -> int:
-        """Tokens of the recent window."""
-        ...
 
-    @property
-    def force_after(self) -> int:
-        """Tokens without a boundary after which a refresh is forced."""
-        ...
+@dataclass(frozen=True)
+class Resident:
+    """What one layer holds when a step's queries arrive, for a state that chooses what they attend to.
 
-    @property
-    def keep_open(self) -> bool:
-        """Whether the unfinished paragraph is kept whole."""
-        ...
+    Attributes
+    ----------
+    clocks : sequence of Clock
+    positions, present : (B, Hg, S)
+        Absolute position of each slot's token; whether the slot is in use.
+    keys, values : (B, H, S, d)
+    """
 
-    @property
-    def pre_rope(self) -> bool:
-        """Whether mean keys are taken before the rotation."""
-        ...
+    clocks: Sequence[Clock]
+    positions: Tensor
+    present: Tensor
+    keys: Tensor
+    values: Tensor
 
-    @property
-    def with_delimiters(self) -> bool:
-        """Whether the two delimiters count among the tokens of a mean key."""
-        ...
 
-    @property
-    def vote_span(self) -> bool:
-        """Whether votes are summed over the tokens since the last refresh."""
-        ...
+@dataclass(frozen=True)
+class Reading:
+    """How a step's queries attend to what a layer holds.
 
-    def due(self, row: RowClock) -> bool:
-        """Whether the row is refreshed after its newest token."""
+    Attributes
+    ----------
+    slots : (B, G, n) int64 or None
+        Slots that are attended to, for each of G = 1, H or Hq heads; None: all that are present.
+    bias : (B, G, 1, S) or None
+        Added to the scaled scores.
+    nearer : (Tensor, Tensor) or None
+        Queries (B, Hq, d) that stand in for the step's own at the first (B,) slots of each row.
+    """
 
-    def vote(self, view: RefreshView) -> Votes | None:
-        """The heads' votes, for a policy that asks them."""
-
-    def refresh(self, view: RefreshView, votes: Votes | None) -> Selection:
-        """Choose what is active from the next token on."""
+    slots: Tensor | None = None
+    bias: Tensor | None = None
+    nearer: tuple[Tensor, Tensor] | None = None
 
 
 @dataclass(frozen=True)
 class SlotView:
-    """What an evicting policy sees of R rows.
+    """Slots of R rows that hold equally many KVs, in all layers or one.
 
     Attributes
     ----------
@@ -151,15 +207,15 @@ class SlotView:
     held : int
         Slots in use in each row and group.
     seeds : list of int
-        One a row and eviction.
-    ledger : (L, R, H, S) or None
+        One a row and change.
+    received : (L, R, H, S) or None
         Attention each slot has received.
     history : (L, R, W, Hq, d) or None
         Queries of the last W tokens, in any order.
     scaling : float
         The attention's own factor.
-    keys : callable
-        Gives the keys in the slots, (L, R, H, S, d).
+    keys, values : callable
+        Give the keys and values in the slots, (L, R, H, S, d).
     """
 
     positions: Tensor
@@ -168,60 +224,149 @@ class SlotView:
     prompt: Tensor
     held: int
     seeds: list[int]
-    ledger: Tensor | None
+    received: Tensor | None
     history: Tensor | None
     scaling: float
     keys: Callable[[], Tensor]
+    values: Callable[[], Tensor]
 
 
-class Evicting(Protocol):
-    """A policy that drops KVs for good, to stay within a budget (None: no limit)."""
-
-    recalls: ClassVar[bool]
-    offloads: ClassVar[bool]
-    needs: ClassVar[Needs]
-    scope: ClassVar[Scope]
+class View(Protocol):
+    """What a state sees of the rows that are due; everything is made when it is asked for."""
 
     @property
-    def interval(self) -> int:
-        """Tokens between two evictions."""
+    def rows(self) -> list[int]:
+        """Their places in the batch."""
+        ...
+
+    @property
+    def clocks(self) -> Sequence[Clock]:
+        """One a row."""
+        ...
+
+    @property
+    def scaling(self) -> float:
+        """The attention's own factor."""
+        ...
+
+    def queries(self, rows: list[int]) -> Tensor:
+        """Queries of the newest token, after the rotation, (L, R, Hq, d)."""
+        ...
+
+    def hidden(self, rows: list[int]) -> Tensor:
+        """Hidden states of the newest token after the layer that the state watches, (R, h)."""
+        ...
+
+    def keys_of(self, row: int, start: int, stop: int) -> Tensor:
+        """Keys of the positions from `start` to `stop`, wherever they are, (L, H, n, d)."""
+        ...
+
+    def slots(self, rows: list[int], layers: slice) -> SlotView:
+        """The slots of rows that hold equally many KVs, in some layers."""
+        ...
+
+
+class State:
+    """Everything mutable that only its method knows, for a batch. As it stands it drops nothing.
+
+    Attributes
+    ----------
+    watches : int or None
+        Decoder layer whose output hidden states the view is to have.
+    """
+
+    watches: int | None = None
+
+    def admit(self, row: int, clock: Clock) -> None:
+        """A row starts, with its prompt's KVs."""
+
+    def move(self, source: int, target: int) -> None:
+        """The row at `source` continues at `target`."""
+
+    def due(self, clock: Clock) -> bool:
+        """Whether the row is to be shown to `decide` after its newest token (or after its prompt)."""
+        return False
+
+    def changes(self, clock: Clock) -> bool:
+        """Whether `decide` may change anything after the row's newest token, or only looks."""
+        return self.due(clock)
+
+    def read(self, layer: int, query: Tensor, resident: Resident) -> Reading:
+        """What the step's queries (B, Hq, 1, d) attend to in a layer, the step's own KVs included."""
+        return Reading()
+
+    def decide(self, view: View) -> Iterable[Change]:
+        """What becomes of the KVs of the rows that are due."""
+        return ()
+
+    def tensors(self) -> list[Tensor]:
+        """What the state itself holds on the device."""
+        return []
+
+
+class Policy(Protocol):
+    """A method: hyper-parameters, checked when made."""
+
+    @property
+    def records(self) -> Records:
+        """What its decisions look at."""
+        ...
+
+    @property
+    def scope(self) -> Scope:
+        """For whom a choice is made."""
+        ...
+
+    @property
+    def chooses(self) -> bool:
+        """Whether its state chooses at each step what is attended to: `State.read` is asked."""
         ...
 
     @property
     def history(self) -> int:
-        """Last queries that it must be shown."""
+        """How many last queries are to be kept, where it looks at them."""
         ...
 
     @property
-    def reassigns(self) -> bool:
-        """Whether positions are re-assigned within the cache, so that dropped tokens leave no distance."""
+    def lower(self) -> Lower:
+        """The tier below the device's slots."""
+        ...
 
-    @property
-    def tokens(self) -> int | None:
-        """The budget in tokens a row."""
+    def start(self, site: Site) -> State:
+        """A state for a batch."""
+        ...
 
-    @property
-    def protected(self) -> int:
-        """Last tokens of a row that are never dropped."""
-
-    def first(self, prompt: int) -> int:
-        """First tokens of a row with this many prompt tokens that are never dropped."""
-
-    def spared(self, view: SlotView) -> Tensor:
-        """Slots that are not dropped now, bool, (Lg, R, Hg, S) or a shape that broadcasts to it."""
-
-    def rank(self, view: SlotView) -> Tensor:
-        """The slots' worth, float, (Lg, R, Hg, S) or a shape that broadcasts to it: the lowest are dropped first."""
+    def check(self, prompt: int) -> None:
+        """Refuse a prompt of this many tokens, with a `UserError`, where the settings cannot hold for it."""
 
 
-def lowest_slots(policy: Evicting, view: SlotView, number: int) -> Tensor:
-    """The `number` slots of lowest rank that each group may drop, (Lg, R, Hg, number) int64; of equals, the oldest."""
-    free = view.present & ~policy.spared(view)
-    worth = torch.where(free, policy.rank(view), torch.inf)
-    positions = view.positions.expand(worth.shape)
-    if number == 1:
-        least = worth == worth.amin(dim=-1, keepdim=True)
-        return torch.where(least, positions, FAR).argmin(dim=-1, keepdim=True)
-    by_age = positions.argsort(dim=-1)
-    by_worth = worth.gather(-1, by_age).sort(dim=-1, stable=True).indices
-    return by_age.gather(-1, by_worth[..., :number])
+@dataclass(frozen=True)
+class Keeps:
+    """What most policies have in common: one choice for all heads, nothing recorded, dropped KVs are gone."""
+
+    records: ClassVar[Records] = Records.NOTHING
+    scope: ClassVar[Scope] = "shared"
+    lower: ClassVar[Lower] = "none"
+    chooses: ClassVar[bool] = False
+    history: ClassVar[int] = 0
+
+    def check(self, prompt: int) -> None:
+        """Every prompt will do."""
+
+
+def label_spans(spans: Sequence[Span], length: int) -> Tensor:
+    """Kind of each of the first `length` positions, (T,) int8; -1 for none, the first span's where several overlap."""
+    labels = torch.full((length,), -1, dtype=torch.int8)
+    for start, stop, kind in reversed(spans):
+        labels[start:stop] = kind
+    return labels
+
+
+def count_kinds(spans: Sequence[Span], length: int) -> list[float]:
+    """Positions of each kind among the first `length`."""
+    return torch.bincount(label_spans(spans, length).long() + 1, minlength=len(KINDS) + 1)[1:].tolist()
+
+
+def derived_seed(seed: int, number: int) -> int:
+    """A seed of its own for the `number`-th of what a seed stands for, in the range that torch takes."""
+    return (seed * 1_000_003 + number) % 2**63

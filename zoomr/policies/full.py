@@ -1,45 +1,29 @@
-"""The full cache, on the device or offloaded."""
+"""The full cache, on the device or on the host."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Literal
 
-import torch
-from torch import Tensor
-
-from zoomr.policies.base import Needs, Scope, SlotView
+from zoomr.policies.base import Keeps, Site, State
+from zoomr.policies.checks import one_of
 
 
 @dataclass(frozen=True, kw_only=True)
-class Full:
-    """Drop nothing."""
+class Full(Keeps):
+    """Drop nothing.
 
-    recalls: ClassVar[bool] = False
-    offloads: ClassVar[bool] = False
-    needs: ClassVar[Needs] = Needs.NOTHING
-    scope: ClassVar[Scope] = "shared"
-    interval: ClassVar[int] = 1
-    history: ClassVar[int] = 0
-    tokens: ClassVar[int | None] = None
-    protected: ClassVar[int] = 0
-    reassigns: ClassVar[bool] = False
+    Parameters
+    ----------
+    lower : "none" or "layerwise"
+        All KVs on the device; or on the host, from which each layer's are fetched while the one before computes.
+    """
 
-    def first(self, prompt: int) -> int:
-        """Nothing is reserved where nothing is dropped."""
-        return 0
+    lower: Literal["none", "layerwise"] = "none"  # type: ignore[misc]
 
-    def spared(self, view: SlotView) -> Tensor:
-        """Everything."""
-        return view.present
+    def __post_init__(self) -> None:
+        one_of(self, "lower", Literal["none", "layerwise"])
 
-    def rank(self, view: SlotView) -> Tensor:
-        """All the same."""
-        return torch.zeros_like(view.positions, dtype=torch.float32)
-
-
-@dataclass(frozen=True, kw_only=True)
-class FullOffload(Full):
-    """Drop nothing, and keep all KVs on the host: two layers at a time are on the device."""
-
-    offloads: ClassVar[bool] = True
+    def start(self, site: Site) -> State:
+        """A state that never changes anything."""
+        return State()

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from zoomr.policies.base import RefreshView
 from zoomr.policies.zoomr import ZoomR
-from zoomr.selection import Votes, top_segments
+from zoomr.summaries.state import SummaryView
+from zoomr.summaries.votes import Votes, top_segments
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,11 +25,12 @@ class GivenZoom(ZoomR):
 
     targets: tuple[tuple[int | None, ...], ...]
 
-    def consensus(self, view: RefreshView, votes: Votes) -> Tensor:
+    def consensus(self, view: SummaryView, votes: Votes) -> Tensor:
         """See `ZoomR.consensus`."""
         needed = torch.zeros_like(view.candidates)
-        for row, (prompt, number) in enumerate(zip(view.prompts, view.finished.tolist(), strict=True)):
-            target = self.targets[prompt][number] if number < len(self.targets[prompt]) else None
+        for row, clock in enumerate(view.clocks):
+            known, number = self.targets[clock.number], clock.tracker.finished
+            target = known[number] if number < len(known) else None
             if target is not None and target < number:
                 needed[row, target] = True
         rank = votes.counts.masked_fill(needed, torch.inf)

@@ -7,8 +7,9 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from zoomr.policies.base import Needs, Scope, SlotView
+from zoomr.policies.base import Records, Scope, SlotView
 from zoomr.policies.budgeted import Budgeted
+from zoomr.policies.checks import share
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,20 +22,24 @@ class H2O(Budgeted):
     Parameters
     ----------
     recent_share : float
-        Share of the budget for the most recent tokens; the rest is for heavy hitters.
+        Share of the budget, of what the prompt leaves of it where that is kept, for the most recent tokens; the rest
+        is for heavy hitters.
     """
 
     recent_share: float = 0.5
 
-    needs: ClassVar[Needs] = Needs.ATTENTION
+    records: ClassVar[Records] = Records.ATTENTION
     scope: ClassVar[Scope] = "head"
 
-    @property
-    def protected(self) -> int:
-        """See `Budgeted.protected`."""
-        return max(1, int(self.tokens * self.recent_share))
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        share(self, "recent_share")
+
+    def keep_last(self, prompt: int) -> int:
+        """The recent share, the newest token at least."""
+        return max(1, int((self.tokens - self.keep_first(prompt)) * self.recent_share))
 
     def rank(self, view: SlotView) -> Tensor:
         """Accumulated attention."""
-        assert view.ledger is not None
-        return view.ledger
+        assert view.received is not None
+        return view.received

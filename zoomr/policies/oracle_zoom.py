@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from zoomr.policies.base import RefreshView
 from zoomr.policies.zoomr import ZoomR
-from zoomr.selection import Votes, top_segments
+from zoomr.summaries.state import SummaryView
+from zoomr.summaries.votes import Votes, top_segments
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,25 +20,24 @@ class OracleZoom(ZoomR):
     all heads and all layers. It needs every key at each refresh: an upper bound to compare with, not a method to use.
     """
 
-    def consensus(self, view: RefreshView, votes: Votes) -> Tensor:
+    def consensus(self, view: SummaryView, votes: Votes) -> Tensor:
         """See `ZoomR.consensus`."""
         mass = attention_mass(view)
         return top_segments(mass, mass, view.candidates, self.c)
 
 
-def attention_mass(view: RefreshView) -> Tensor:
+def attention_mass(view: SummaryView) -> Tensor:
     """Attention of the newest token that falls on each finished paragraph, (R, N) float64."""
     assert view.queries is not None
-    rows, summaries = view.candidates.shape
-    keys = view.keys()
-    layers, _, kv_heads, length, width = keys.shape
-    total = torch.zeros(rows, length, dtype=torch.float64, device=keys.device)
-    future = (torch.arange(length, device=keys.device) > view.last[:, None])[:, None, None]
-    for layer in range(layers):
-        grouped = view.queries[layer].float().reshape(rows, kv_heads, -1, width)
-        scores = (grouped @ keys[layer].float().transpose(-1, -2)) * view.scaling
-        total += torch.softmax(scores.masked_fill(future, float("-inf")), dim=-1).sum(dim=(1, 2)).double()
-    # one bin a label; paragraph i has label 2i + 1
-    bins = torch.zeros(rows, 2 * summaries + 3, dtype=torch.float64, device=keys.device)
-    bins.scatter_add_(1, view.labels[:, :length], total)
-    return bins[:, 1 : 2 * summaries + 1 : 2]
+    mass = torch.zeros(view.candidates.shape, dtype=torch.float64, device=view.queries.device)
+    for place, (row, clock) in enumerate(zip(view.rows, view.clocks, strict=True)):
+        keys = view.batch.keys_of(row, 0, clock.position + 1)
+        received = torch.zeros(keys.shape[2], dtype=torch.float64, device=keys.device)
+        for layer, own in enumerate(keys):
+            grouped = view.queries[layer, place].float().reshape(own.shape[0], -1, own.shape[2])
+            scores = grouped @ own.float().transpose(-1, -2) * view.scaling
+            received += torch.softmax(scores, dim=-1).sum(dim=(0, 1)).double()
+        for number in range(clock.tracker.finished):
+            start, stop = clock.tracker.edges[2 * number : 2 * number + 2]
+            mass[place, number] = received[start:stop].sum()
+    return mass

@@ -10,13 +10,14 @@ from torch import Tensor
 
 from zoomr.policies.base import Scope, SlotView
 from zoomr.policies.budgeted import Budgeted
+from zoomr.policies.checks import whole
 
 
 @dataclass(frozen=True, kw_only=True)
 class RandomAttention(Budgeted):
     """Every `interval` tokens, keep a random part of the budget and the last `recent` tokens.
 
-    With `protect_prompt`, this is the null method that any selector should beat.
+    With `keep_prompt`, this is the null method that any selector should beat.
 
     Parameters
     ----------
@@ -28,14 +29,17 @@ class RandomAttention(Budgeted):
 
     scope: ClassVar[Scope] = "head"
 
-    @property
-    def protected(self) -> int:
-        """See `Budgeted.protected`."""
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        whole(self, 1, "interval", "recent")
+
+    def keep_last(self, prompt: int) -> int:
+        """The last `recent` tokens."""
         return self.recent
 
     def rank(self, view: SlotView) -> Tensor:
         """A number for each position, drawn from the row's seed: the same wherever the KV is stored."""
-        layers, _, heads, _ = view.present.shape
+        layers, _, heads, _ = view.present.shape  # all layers at once, so that one generator serves a row
         draws = []
         for seed, last in zip(view.seeds, view.last.flatten().tolist(), strict=True):
             generator = torch.Generator().manual_seed(seed)

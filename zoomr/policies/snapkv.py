@@ -9,8 +9,13 @@ import torch
 from torch import Tensor
 from torch.nn.functional import avg_pool1d, max_pool1d
 
-from zoomr.policies.base import FAR, Needs, Scope, SlotView
-from zoomr.policies.budgeted import Budgeted
+from zoomr.errors import UserError
+from zoomr.policies.base import Records, Scope, SlotView
+from zoomr.policies.budgeted import FAR, Budgeted
+from zoomr.policies.checks import one_of, whole
+
+Group = Literal["mean", "max"]
+Pool = Literal["avg", "max"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,16 +41,23 @@ class SnapKV(Budgeted):
 
     interval: int = 64  # type: ignore[misc]
     history: int = 64  # type: ignore[misc]
-    group: Literal["mean", "max"] = "mean"
-    pool: Literal["avg", "max"] = "avg"
+    group: Group = "mean"
+    pool: Pool = "avg"
     kernel: int = 5
 
-    needs: ClassVar[Needs] = Needs.HISTORY
+    records: ClassVar[Records] = Records.HISTORY
     scope: ClassVar[Scope] = "head"
 
-    @property
-    def protected(self) -> int:
-        """See `Budgeted.protected`."""
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        whole(self, 1, "interval", "history", "kernel")
+        one_of(self, "group", Group)
+        one_of(self, "pool", Pool)
+        if self.kernel % 2 == 0:
+            raise UserError(f"kernel={self.kernel}: an odd number is needed.")
+
+    def keep_last(self, prompt: int) -> int:
+        """The tokens whose queries are kept."""
         return self.history
 
     def rank(self, view: SlotView) -> Tensor:
@@ -57,7 +69,7 @@ class SnapKV(Budgeted):
         queries = view.history.float().view(layers, rows, number, kv_heads, -1, width)
         queries = queries.permute(0, 1, 3, 4, 2, 5).flatten(3, 4)
         scores = (queries @ keys.float().transpose(-1, -2)).view(layers, rows, kv_heads, -1, number, slots)
-        candidates = view.present & (view.positions <= view.last - self.protected)
+        candidates = view.present & (view.positions <= view.last - self.history)
         scores = (scores * view.scaling).masked_fill(~candidates[:, :, :, None, None], float("-inf"))
         if self.group == "max":
             scores = scores.amax(dim=3, keepdim=True)

@@ -3,28 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import torch
+from torch import Tensor
 
-from zoomr.policies.base import Needs, RefreshView, Selection
-from zoomr.policies.windowed import Windowed
-from zoomr.selection import Votes
+from zoomr.policies.summarized import Summarized
+from zoomr.summaries.state import SummaryView
+from zoomr.summaries.votes import Votes
 
 
 @dataclass(frozen=True, kw_only=True)
-class SumR(Windowed):
+class SumR(Summarized):
     """Prompt, window and all finished summaries."""
 
-    needs: ClassVar[Needs] = Needs.NOTHING
-    vote_span: ClassVar[bool] = False
-    pre_rope: ClassVar[bool] = False
-    with_delimiters: ClassVar[bool] = False
-
-    def vote(self, view: RefreshView) -> Votes | None:
-        """Nobody is asked."""
-        return None
-
-    def refresh(self, view: RefreshView, votes: Votes | None) -> Selection:
-        """See `Recalling.refresh`."""
-        return self.select(view, torch.zeros_like(view.candidates), view.candidates)
+    def select(self, view: SummaryView, votes: Votes | None) -> tuple[Tensor, Tensor]:
+        """See `Summarized.select`."""
+        return torch.zeros_like(view.candidates), view.candidates
