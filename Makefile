@@ -68,7 +68,7 @@ study: data train ## the micro world at length: c, k, window, who votes, what th
 	$(call STAGE,eval.generate) -m sweep=ambiguities
 	$(call STAGE,eval.generate) -m sweep=windows
 	$(call STAGE,eval.score)
-	$(call STAGE,eval.profile) profile.lengths=[512,1024,2048] profile.batches=[1,8]
+	$(call STAGE,eval.bench) checkpoint=runs/$(PRESET)/export/latest bench.lengths=[512,1024,2048] bench.window=80
 	$(MAKE) finetuned steps report
 	$(MAKE) data train eval PRESET=micro_zoomed METHODS=zoomr,full,random_zoom,recency_zoom,given_zoom
 	$(MAKE) eval steps report PRESET=micro_zoomed METHODS="zoomr option=looking_heads"
@@ -90,7 +90,7 @@ plan: env ## what a preset costs: tokens, GPU-hours, endpoint, disk
 	$(call STAGE,eval.plan)
 
 bench: env ## decoding speed against sequence length, to results/bench/
-	$(BIN)/python -m zoomr.bench
+	$(call STAGE,eval.bench) bench.output=results/bench/decode.json
 
 # The oldest transformers that pyproject.toml allows, in front of the installed one for the tests that it could break.
 OLDEST = $(shell sed -nE 's/^ *"transformers>=([0-9.]+),.*/transformers==\1/p' pyproject.toml)

@@ -20,7 +20,7 @@ MILLION = 1_000_000
 def main(cfg: DictConfig) -> None:
     """Print one line for each stage and cell, then the sums."""
     settings: Any = OmegaConf.to_container(cfg.plan, resolve=True)
-    points = load_points(Path(cfg.paths.runs) / "profile")
+    points = load_points(Path(cfg.paths.runs) / "bench.json")
     rows = plan(settings, cells(settings["cells"], cfg, HydraConfig.get().runtime.choices["model"]), points)
     print(markdown([readable(row) for row in rows]))
     print(markdown([readable(row) for row in sums(rows)]))
@@ -37,7 +37,7 @@ def plan(settings: dict[str, Any], wanted: Sequence[Cell], points: list[dict[str
     wanted : sequence of Cell
         The cells to generate.
     points : list of dict
-        Measured points of eval.profile; they give the rates of generation where none is set.
+        Measured rows of eval.bench; they give the rates of generation where none is set.
 
     Returns
     -------
@@ -101,9 +101,9 @@ def train_row(settings: dict[str, Any], model: str) -> dict[str, Any]:
 
 def measured_rate(points: list[dict[str, Any]], method: str) -> float | None:
     """Tokens per second of the longest, largest measured point; the full cache's for a method that was not measured."""
-    for variant in (method, "full"):
+    for name in (method, "full"):
         for point in largest(points) if points else []:
-            if point["variant"] == variant and point["length"] == longest(points):
+            if point["method"] == name and point["seen_tokens"] == longest(points):
                 return float(point["tokens_per_s"])
     return None
 

@@ -75,7 +75,7 @@ def build(cfg: DictConfig) -> None:
     write_atomic(results / "table1.csv", to_csv(beside))
     write_atomic(results / "table1.tex", latex(tables.beside_paper(beside)))
     drawing, _ = accuracy_against_active(compared, curves, results / "accuracy_vs_active")
-    efficiency, profiled = profile.section(runs / "profile", paper, results)
+    efficiency, profiled = profile.section(runs / "bench.json", paper, results)
     fidelity, forced = fidelity_section.section(runs / "fidelity", paper, results)
     steps, stepped = steps_section.section(runs / "steps", results)
     training, trained = finetuning.section(compared, runs, paper["training"], results)

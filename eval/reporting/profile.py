@@ -1,18 +1,18 @@
-"""Memory and throughput from eval.profile, beside the paper's statements (its Fig. 3a and 3b)."""
+"""Memory and throughput from eval.bench, beside the paper's statements (its Fig. 3a and 3b)."""
 
+import json
 from pathlib import Path
 from typing import Any
 
 from eval.reporting import html
 from eval.reporting.figures import house_style, save
-from eval.reporting.origins import Origin, latest_run, of_manifest
+from eval.reporting.origins import Origin, of_manifest
 from eval.reporting.sections import Section, not_run
-from eval.rows import read_rows
-from pipeline import read_manifest
 
 NAMES = {
     "full": "Full KV",
     "full_offload": "Full KV, offloaded",
+    "dynamic_cache": "transformers' DynamicCache",
     "zoomr": "ZoomR, active set on the device",
     "zoomr_layerwise": "ZoomR, layer by layer",
 }
@@ -23,17 +23,16 @@ STYLES = {
     "zoomr_layerwise": ("#E69F00", "D"),
 }
 MIB = 2**20
-POINTS = "points.jsonl"
 ANCHOR, TITLE = "fig3a", "Fig. 3a, b: memory and throughput"
 
 
-def section(profiled: Path, paper: dict[str, Any], results: Path) -> tuple[Section, list[Origin]]:
-    """Memory and throughput of the profile that finished last, and where its numbers come from.
+def section(card: Path, paper: dict[str, Any], results: Path) -> tuple[Section, list[Origin]]:
+    """Memory and throughput of a benchmark, and where its numbers come from.
 
     Parameters
     ----------
-    profiled : Path
-        The directory of the profile stage.
+    card : Path
+        What eval.bench wrote.
     paper : dict
         ``results/paper.yaml``.
     results : Path
@@ -42,43 +41,41 @@ def section(profiled: Path, paper: dict[str, Any], results: Path) -> tuple[Secti
     Returns
     -------
     tuple of Section and list of Origin
-        Not run, and no origin, where there is no finished profile.
+        Not run, and no origin, where there is no card.
     """
-    directory = latest_run(profiled, "*")
-    if directory is None:
-        return not_run(ANCHOR, TITLE, "python -m eval.profile"), []
-    points = read_rows(directory / POINTS)
-    origin = of_manifest("Memory and throughput", "profile", read_manifest(directory))
-    drawing, _ = draw_profile(points, results / "profile")
+    if not card.exists():
+        return not_run(ANCHOR, TITLE, "python -m eval.bench"), []
+    measured = json.loads(card.read_text())
+    rows = measured["rows"]
+    origin = of_manifest("Memory and throughput", "bench", measured)
+    drawing, _ = draw_profile(rows, results / "profile")
     caption = (
-        f"KV memory and throughput against length at the largest batch, on {points[0]['device']}, one run a point. "
+        f"KV memory and throughput against length at the largest batch, {measured['model']}, on {measured['device']}. "
         "Dotted: the analytic model (the paper's section 3.5). The values stand in the table."
     )
-    text = "".join(html.paragraph(sentence) for sentence in profile_sentences(points, paper["efficiency"]))
-    rows = [row | {"variant": html.Link(row["variant"], origin.anchor)} for row in profile_rows(points)]
-    return Section(ANCHOR, TITLE, text + html.figure(drawing, caption) + html.table(rows)), [origin]
+    text = "".join(html.paragraph(sentence) for sentence in profile_sentences(rows, paper["efficiency"]))
+    linked = [row | {"method": html.Link(row["method"], origin.anchor)} for row in profile_rows(rows)]
+    return Section(ANCHOR, TITLE, text + html.figure(drawing, caption) + html.table(linked)), [origin]
 
 
-def load_points(profiled: Path) -> list[dict[str, Any]]:
-    """Points of the profile that finished last; empty where there is none."""
-    directory = latest_run(profiled, "*")
-    return read_rows(directory / POINTS) if directory else []
+def load_points(card: Path) -> list[dict[str, Any]]:
+    """Rows of a benchmark's card; empty where there is none."""
+    return json.loads(card.read_text())["rows"] if card.exists() else []
 
 
 def profile_rows(points: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """One row a point, bytes in MiB; a dash where a figure is unknown."""
     return [
         {
-            "variant": NAMES.get(point["variant"], point["variant"]),
-            "length": point["length"],
+            "method": NAMES.get(point["method"], point["method"]),
+            "tokens seen": point["seen_tokens"],
             "batch": point["batch"],
-            "device": point["device"],
             "weights, MiB": mib(point["weights_bytes"]),
             "device KV, MiB": mib(point["device_kv_bytes"]),
             "analytic KV, MiB": mib(point["analytic_kv_bytes"]),
             "host KV, MiB": mib(point["host_kv_bytes"]),
+            "state, MiB": mib(point["state_bytes"]),
             "transient peak, MiB": mib(point["transient_peak_bytes"]),
-            "RSS peak, MiB": mib(point["rss_peak_bytes"]),
             "tokens/s": f"{point['tokens_per_s']:.1f}",
         }
         for point in points
@@ -92,7 +89,7 @@ def mib(size: int | None) -> str:
 
 def profile_sentences(points: list[dict[str, Any]], paper: dict[str, Any]) -> list[str]:
     """Ratios at the longest length and the largest batch, beside the paper's."""
-    last = {point["variant"]: point for point in largest(points) if point["length"] == longest(points)}
+    last = {point["method"]: point for point in largest(points) if point["seen_tokens"] == longest(points)}
     sentences = []
     zoomed = last.get("zoomr_layerwise")
     for name, claim in (("full", paper["memory_vs_full_on_gpu"]), ("full_offload", paper["memory_vs_full_offloaded"])):
@@ -117,7 +114,7 @@ def largest(points: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def longest(points: list[dict[str, Any]]) -> int:
     """The longest length."""
-    return max(point["length"] for point in points)
+    return max(point["seen_tokens"] for point in points)
 
 
 def draw_profile(points: list[dict[str, Any]], stem: Path) -> list[Path]:
@@ -125,20 +122,20 @@ def draw_profile(points: list[dict[str, Any]], stem: Path) -> list[Path]:
     plt = house_style()
     figure, axes = plt.subplots(1, 2, figsize=(6.4, 2.8))
     shown = largest(points)
-    for variant in dict.fromkeys(point["variant"] for point in shown):
-        line = sorted((point for point in shown if point["variant"] == variant), key=lambda point: point["length"])
-        lengths = [point["length"] for point in line]
-        colour, marker = STYLES.get(variant, ("#666666", "h"))
+    for method in dict.fromkeys(point["method"] for point in shown):
+        line = sorted((point for point in shown if point["method"] == method), key=lambda point: point["seen_tokens"])
+        lengths = [point["seen_tokens"] for point in line]
+        colour, marker = STYLES.get(method, ("#666666", "h"))
         style: Any = {"color": colour, "marker": marker, "markersize": 4, "linewidth": 1.2}
         measured = [point["device_kv_bytes"] / MIB for point in line]
-        axes[0].plot(lengths, measured, label=NAMES.get(variant, variant), **style)
+        axes[0].plot(lengths, measured, label=NAMES.get(method, method), **style)
         analytic = [point["analytic_kv_bytes"] / MIB for point in line]
         axes[0].plot(lengths, analytic, color=colour, linewidth=0.6, linestyle=":")
         axes[1].plot(lengths, [point["tokens_per_s"] for point in line], **style)
     axes[0].set_ylabel("device KV (MiB)")
     axes[1].set_ylabel("tokens per second, all rows")
     for axis in axes:
-        axis.set_xlabel(f"generated tokens, batch {shown[0]['batch']}")
+        axis.set_xlabel(f"tokens seen, batch {shown[0]['batch']}")
         axis.set_ylim(bottom=0)
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=2, fontsize=7)
     return save(figure, stem)

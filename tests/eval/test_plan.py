@@ -85,8 +85,8 @@ def test_unknown_rates_leave_hours_out_and_measured_ones_fill_in():
     wanted = cells([{"sweep": "methods"}], composed(), "micro")
     unknown = plan(settings(), wanted, [])
     assert {row["hours"] for row in (*unknown, *sums(unknown))} == {None}
-    point = {"variant": "full", "length": 100, "batch": 4, "tokens_per_s": 50.0}
-    found = plan(settings(), wanted, [point, point | {"variant": "zoomr", "tokens_per_s": 25.0}])
+    point = {"method": "full", "seen_tokens": 100, "batch": 4, "tokens_per_s": 50.0}
+    found = plan(settings(), wanted, [point, point | {"method": "zoomr", "tokens_per_s": 25.0}])
     hours = {row["cell"].split(", ")[1]: row["hours"] for row in found[2:]}
     assert hours["zoomr c2 k2"] == 2 * hours["h2o"]
 
