@@ -160,12 +160,13 @@ def decide(
 
 
 def chosen_slots(slots: Tensor, present: Tensor, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Keys and values (B, G, n, d) of slots (B, G, n), and which of them are in use, bool (B, G, 1, n)."""
-    heads = slots.shape[1]
+    """Keys and values (B, G, n, d) of slots (B, G, n), -1 for none, and which are in use, bool (B, G, 1, n)."""
+    heads, named = slots.shape[1], slots >= 0
+    slots = slots.clamp(min=0)
 
     def of_heads(held: Tensor) -> Tensor:
         return held.repeat_interleave(heads // held.shape[1], dim=1) if held.shape[1] < heads else held
 
     index = slots[..., None]
     found = [of_heads(part).gather(2, index.expand(-1, -1, -1, part.shape[-1])) for part in (keys, values)]
-    return found[0], found[1], of_heads(present).gather(2, slots)[:, :, None]
+    return found[0], found[1], (of_heads(present).gather(2, slots) & named)[:, :, None]
