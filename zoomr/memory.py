@@ -59,7 +59,7 @@ class BatchView:
             held=clocks[0].held,
             seeds=[derived_seed(clock.seed, clock.refreshes) for clock in clocks],
             received=received,
-            history=self.notes.last(rows, layers, min(clock.position for clock in clocks) + 1),
+            history=self.notes.last(rows, layers, [clock.position + 1 for clock in clocks]),
             scaling=self.scaling,
             keys=lambda: self.tiers.slot_kv(rows, layers, 0),
             values=lambda: self.tiers.slot_kv(rows, layers, 1),
