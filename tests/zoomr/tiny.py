@@ -16,6 +16,7 @@ from transformers import (
 
 from zoomr.policies import (
     H2O,
+    RKV,
     Full,
     GivenZoom,
     OracleZoom,
@@ -112,6 +113,7 @@ def policies(window=8, budget=16):
         "random_attention_prompt": RandomAttention(budget=budget + 8, interval=6, recent=3, keep_prompt=True),
         "snapkv": SnapKV(budget=budget, interval=6, history=6),
         "snapkv_max": SnapKV(budget=budget, interval=6, history=4, group="max", pool="max", kernel=3),
+        "rkv": RKV(budget=budget, interval=6, history=4, kernel=3),
         "h2o": H2O(budget=budget),
         "h2o_prompt": H2O(budget=budget, keep_prompt=True),
     }
