@@ -1,10 +1,12 @@
 """Policies that rank, against the official code of their authors (ids in vectors/README.md)."""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 
 from tests.zoomr.official import CASES, assert_kept, slot_view, tensors, vectors, worth_by_position
-from zoomr.policies import RKV
+from zoomr.policies import RKV, RPC
 from zoomr.policies.rkv import redundancy
 
 
@@ -27,3 +29,34 @@ def test_rkv(case):
     for head, worth in enumerate(worth_by_position(policy, slot_view(case, positions, last_eight))):
         assert_scores([worth[place] for place in positions[head, :-8].tolist()], second["final_score"][head])
         assert_kept(worth, second["kept_positions"][head], last_eight, second["margin"][head])
+
+
+@pytest.mark.parametrize("scope", ["layer", "head"])
+@pytest.mark.parametrize("case", CASES)
+def test_rpc(case, scope):
+    made = vectors("rpc")["cases"][case][{"layer": "all", "head": "group"}[scope]]
+    policy = RPC(period=32, ratio=4, recent=8, scope=scope)
+    held, lengths, events = 16, [], 0
+    for _ in range(96):
+        held += 1
+        room = policy.limit(SimpleNamespace(prompt=16, refreshes=events))
+        if held > room:
+            held, events = room + 1 - policy.interval, events + 1
+        lengths.append(held)
+    assert lengths == made["lengths"]
+    left, newest = torch.zeros(2, 0, dtype=torch.int64), -1
+    for event in made["events"]:
+        arrived = torch.arange(newest + 1, event["at_token"] + 1)
+        positions, newest = torch.cat([left, arrived.expand(2, -1)], dim=1), event["at_token"]
+        asking = sorted(set(event["selector_positions"]))
+        assert len(asking) == policy.history
+        worth = worth_by_position(policy, slot_view(case, positions, asking, prompt=16))
+        if scope == "layer":
+            worth = [{place: (worth[0][place] + worth[1][place]) / 2 for place in worth[0]}]
+        kept = event["kept_by_kv_head"]
+        left = torch.tensor(kept).expand(2, -1)
+        for head, own in enumerate(worth):
+            spared = [place for place in own if place < 16 or place > newest - 8]
+            candidates = sorted(set(own) - set(spared))
+            assert_scores([own[place] for place in candidates], event["score"][head])
+            assert_kept(own, kept[head], spared, event["gap"][head])

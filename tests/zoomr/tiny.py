@@ -17,6 +17,7 @@ from transformers import (
 from zoomr.policies import (
     H2O,
     RKV,
+    RPC,
     Full,
     GivenZoom,
     OracleZoom,
@@ -114,6 +115,8 @@ def policies(window=8, budget=16):
         "snapkv": SnapKV(budget=budget, interval=6, history=6),
         "snapkv_max": SnapKV(budget=budget, interval=6, history=4, group="max", pool="max", kernel=3),
         "rkv": RKV(budget=budget, interval=6, history=4, kernel=3),
+        "rpc_prompt": RPC(budget=budget + 8, period=6, recent=3, kernel=3),
+        "rpc_growing": RPC(period=8, ratio=4, recent=3, kernel=3, scope="head"),
         "h2o": H2O(budget=budget),
         "h2o_prompt": H2O(budget=budget, keep_prompt=True),
     }

@@ -10,6 +10,7 @@ from zoomr.policies.random_attention import RandomAttention
 from zoomr.policies.random_zoom import RandomZoom
 from zoomr.policies.recency_zoom import RecencyZoom
 from zoomr.policies.rkv import RKV
+from zoomr.policies.rpc import RPC
 from zoomr.policies.snapkv import SnapKV
 from zoomr.policies.streaming_llm import StreamingLLM
 from zoomr.policies.summarized import Summarized
@@ -17,6 +18,7 @@ from zoomr.policies.sumr import SumR
 from zoomr.policies.zoomr import ZoomR
 
 __all__ = [
+    "RPC",
     "H2O",
     "RKV",
     "Budgeted",
