@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from tests.zoomr.official import CASES, assert_kept, slot_view, tensors, vectors, worth_by_position
-from zoomr.policies import RKV, RPC
+from zoomr.policies import CORM, RKV, RPC
 from zoomr.policies.rkv import redundancy
 
 
@@ -60,3 +60,19 @@ def test_rpc(case, scope):
             candidates = sorted(set(own) - set(spared))
             assert_scores([own[place] for place in candidates], event["score"][head])
             assert_kept(own, kept[head], spared, event["gap"][head])
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_corm(case):
+    """No code is public: what the paper says, query by query."""
+    q, k, _ = tensors(case)
+    view = slot_view(case, torch.arange(96), range(76, 96))
+    for head, worth in enumerate(worth_by_position(CORM(budget=64, history=20, recent=4), view)):
+        for place in range(96):
+            major = [
+                asked - 75
+                for asked in range(max(76, place), 96)
+                for one in (2 * head, 2 * head + 1)
+                if torch.softmax(k[head, : asked + 1] @ q[one, asked] / 4, 0)[place] >= 1 / (asked + 1)
+            ]
+            assert worth[place] == max(major, default=0)

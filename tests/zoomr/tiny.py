@@ -15,6 +15,7 @@ from transformers import (
 )
 
 from zoomr.policies import (
+    CORM,
     H2O,
     RKV,
     RPC,
@@ -117,6 +118,7 @@ def policies(window=8, budget=16):
         "rkv": RKV(budget=budget, interval=6, history=4, kernel=3),
         "rpc_prompt": RPC(budget=budget + 8, period=6, recent=3, kernel=3),
         "rpc_growing": RPC(period=8, ratio=4, recent=3, kernel=3, scope="head"),
+        "corm": CORM(budget=budget, interval=4, history=8, recent=5),
         "h2o": H2O(budget=budget),
         "h2o_prompt": H2O(budget=budget, keep_prompt=True),
     }

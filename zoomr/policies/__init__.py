@@ -2,6 +2,7 @@
 
 from zoomr.policies.base import Change, Keeps, Policy, Reading, Records, Resident, Shape, Site, SlotView, State, View
 from zoomr.policies.budgeted import Budgeted
+from zoomr.policies.corm import CORM
 from zoomr.policies.full import Full
 from zoomr.policies.given_zoom import GivenZoom
 from zoomr.policies.h2o import H2O
@@ -18,6 +19,7 @@ from zoomr.policies.sumr import SumR
 from zoomr.policies.zoomr import ZoomR
 
 __all__ = [
+    "CORM",
     "RPC",
     "H2O",
     "RKV",
