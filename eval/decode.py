@@ -55,7 +55,7 @@ def decode(
         for request in missing
     }
     _, settings = method_settings(cfg.method)
-    if "budget" in settings:
+    if settings.get("budget") is not None:
         settings["budget"] = budget_tokens(settings["budget"], cfg, model, max(map(len, prompts.values())), matched)
     batch = cfg.batch_size
     while missing:
