@@ -136,7 +136,7 @@ def summary_of(reply: Reply, answer: str, budget: int, summary_tokens: int) -> s
 
 
 def stored_summary(row: dict[str, Any], answer: str, summary_tokens: int) -> str | None:
-    """Return the summary in a row that `reply_row` has made; None if what is a summary now was none then."""
+    """Return the summary in a stored reply; None if what was one when it was stored is none by now."""
     reply = Reply(row["raw"], None, row["finish_reason"], row["model"], row["usage"])
     try:
         return summary_of(reply, answer, row["budget"], summary_tokens)
