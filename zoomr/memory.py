@@ -130,8 +130,9 @@ class Memory:
         self._decide(list(range(len(self._clocks))), self._clocks)
 
     def tensors(self) -> dict[str, list[Tensor]]:
-        """The tensors that are held, by place: device, host, and the state's own on the device."""
-        return self.tiers.tensors() | {"state": self.state.tensors()}
+        """The tensors that are held, by place: KVs on the device and the host, and on the device what is decided by."""
+        tiers = self.tiers.tensors()
+        return tiers | {"state": [*tiers["state"], *self.notes.tensors(), *self.state.tensors()]}
 
     def _decide(self, rows: list[int], clocks: Sequence[Row]) -> None:
         due = [(row, clock) for row, clock in zip(rows, clocks, strict=True) if self.state.due(clock)]

@@ -79,3 +79,7 @@ class Notes:
     def last(self, rows: list[int], layers: slice, seen: int) -> Tensor | None:
         """Queries of the last tokens of rows that have seen at least `seen`, (L, R, min(W, seen), Hq, d)."""
         return None if self.ring is None else self.ring[layers, :, : min(self.length, seen)][:, rows]
+
+    def tensors(self) -> list[Tensor]:
+        """What is kept beyond a forward."""
+        return [] if self.ring is None else [self.ring]

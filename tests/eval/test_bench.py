@@ -86,7 +86,7 @@ def test_a_mean_key_is_that_of_the_summarys_keys_on_the_host():
 
 def test_a_cell_counts_bytes_and_active_tokens():
     bench = Bench(make_model(), FORM, methods())
-    names = ["full", "dynamic_cache", "zoomr", "active_only", "contrast", "h2o", "zoomr_layerwise"]
+    names = ["full", "dynamic_cache", "zoomr", "active_only", "contrast", "h2o", "snapkv", "zoomr_layerwise"]
     rows = {row["method"]: row for row in bench.cell(names, batch=2, seen=700, steps=2, rounds=2)}
     assert list(rows) == names
     # two turns of two steps, each after one that warms up, and the one that lets buffers grow: 2 + 2 * 3
@@ -97,6 +97,8 @@ def test_a_cell_counts_bytes_and_active_tokens():
     assert rows["zoomr"]["device_kv_bytes"] < rows["full"]["device_kv_bytes"] / 1.5
     assert rows["zoomr"]["state_bytes"] == 2 * 32 * 2 * 2 * 8 * 4  # mean keys of 2 rows, in blocks of 16 summaries
     assert rows["contrast"]["state_bytes"] - rows["zoomr"]["state_bytes"] == 2 * 2 * 8 * 8 * 4  # a query a head
+    assert rows["h2o"]["state_bytes"] == rows["h2o"]["device_kv_bytes"] / 16  # a sum for keys and values of 8 each
+    assert rows["snapkv"]["state_bytes"] == 2 * 64 * 2 * 8 * 8 * 4  # the last 64 queries
     assert rows["h2o"]["analytic_kv_bytes"] / 2 / TOKEN == pytest.approx(rows["active_only"]["active_tokens"], abs=8)
     assert rows["zoomr"]["kv_saving"] == pytest.approx(700 / rows["zoomr"]["active_tokens"], abs=0.01)
     assert rows["zoomr"]["speed_over"]["zoomr"] == 1.0

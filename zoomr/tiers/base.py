@@ -100,5 +100,5 @@ class Tiers(Protocol):
         ...
 
     def tensors(self) -> dict[str, list[Tensor]]:
-        """The tensors that hold KVs, by place: device and host."""
+        """The tensors that are held, by place: KVs on the device and the host; as state the sums of attention."""
         ...
