@@ -100,9 +100,5 @@ class Tiers(Protocol):
         ...
 
     def tensors(self) -> dict[str, list[Tensor]]:
-<<<<<<< HEAD
         """The tensors that are held: KVs on the device and on the host; in state, the attention received."""
-=======
-        """The tensors that are held, by place: KVs on the device and the host; as state the sums of attention."""
->>>>>>> bench
         ...
