@@ -148,6 +148,13 @@ SETTINGS: dict[str, Allowed] = {
     "export.dtype": DTYPE,
     "export.tolerance": ABOVE_ZERO,
     "export.adapter": TEXT,
+    "index.target": one_of("contrast", "gradient", "labels"),
+    "index.ranks": several(COUNT),
+    "index.learning_rate": ABOVE_ZERO,
+    "index.device": DEVICE,
+    "index.checkpoint": TEXT,
+    "index.data": TEXT,
+    "index.*": COUNT,
     "bench.output": TEXT,
     "bench.*": COUNT,
     # eval

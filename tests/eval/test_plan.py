@@ -45,8 +45,8 @@ def test_the_paper_preset_has_its_table_and_what_a_sceptic_asks_for(paper, bench
     controls = {"zoomr c2 k2", "sumr", "random_zoom c2 k2", "recency_zoom c2 k2"}
     assert methods(False, "sampled", 16384) == baselines | controls
     assert methods(True, "sampled", 16384) == baselines
-    assert methods(False, "sampled", 32768) == {"zoomr c2 k2 window 512", "full"}
-    assert methods(False, "greedy", 16384) == {"zoomr c2 k2 window 512", "full"}
+    assert methods(False, "sampled", 32768) == {"zoomr c2 k2", "full"}
+    assert methods(False, "greedy", 16384) == {"zoomr c2 k2", "full"}
 
 
 def test_both_models_run_the_same_cells():
