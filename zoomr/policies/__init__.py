@@ -16,9 +16,11 @@ from zoomr.policies.snapkv import SnapKV
 from zoomr.policies.streaming_llm import StreamingLLM
 from zoomr.policies.summarized import Summarized
 from zoomr.policies.sumr import SumR
+from zoomr.policies.zipage import Zipage
 from zoomr.policies.zoomr import ZoomR
 
 __all__ = [
+    "Zipage",
     "CORM",
     "RPC",
     "H2O",
