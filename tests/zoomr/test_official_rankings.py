@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from tests.zoomr.official import CASES, assert_kept, slot_view, tensors, vectors, worth_by_position
-from zoomr.policies import CORM, RKV, RPC
+from zoomr.policies import CORM, RKV, RPC, Shape, Site, Zipage, zipage
 from zoomr.policies.rkv import redundancy
 
 
@@ -76,3 +76,39 @@ def test_corm(case):
                 if torch.softmax(k[head, : asked + 1] @ q[one, asked] / 4, 0)[place] >= 1 / (asked + 1)
             ]
             assert worth[place] == max(major, default=0)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_zipage(case):
+    made, last_eight = vectors("zipage")["cases"][case], range(88, 96)
+    policy = Zipage(budget=95, block=16, history=8, kernel=1)
+    view = slot_view(case, torch.arange(96), last_eight)
+    keys = tensors(case)[1][None, None, :, :96]
+    order = torch.arange(96).expand(1, 1, 2, -1)
+    assert_scores(policy.attention(view, order, keys)[0, 0].tolist(), made["attention"])
+    repeats = zipage.redundancy(keys, 16)[0, 0]
+    assert_scores(repeats.tolist(), made["redundancy_logits"])
+    assert_scores(torch.softmax(repeats / (0.4 * 16), -1).tolist(), made["redundancy"])
+    for head, worth in enumerate(worth_by_position(policy, view)):
+        assert_kept(worth, made["own_score_kept80"][head], last_eight, made["margin"][head])
+
+
+def test_zipage_remembers_attention_and_pools_once():
+    site = Site(Shape(1, 4, 2, 16, 16), 2, torch.device("cpu"))
+    policy = Zipage(budget=40, block=8, history=8, importance=1.0)
+    state = policy.start(site)
+    first = slot_view("random", torch.arange(40), range(32, 40))
+    state._rank(None, [1], slice(0, 1), first)
+    state.move(1, 0)
+    second = slot_view("random", torch.arange(20, 60), range(52, 60))
+    found = state._rank(None, [0], slice(0, 1), second)[0, 0]
+    was, now = (
+        policy.attention(view, None, tensors("random")[1][None, None, :, start : start + 40])[0, 0]
+        for view, start in ((first, 0), (second, 20))
+    )
+    expected = torch.cat([torch.maximum(now[:, :20], 0.8 * was[:, 20:]), now[:, 20:]], dim=1)
+    places = second.positions[0, 0]
+    for head in range(2):
+        for place, value in zip(places[head].tolist(), found[head].tolist(), strict=True):
+            if place != 999:
+                assert value == pytest.approx(expected[head, place - 20].item(), abs=1e-6)

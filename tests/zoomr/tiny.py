@@ -28,6 +28,7 @@ from zoomr.policies import (
     SnapKV,
     StreamingLLM,
     SumR,
+    Zipage,
     ZoomR,
 )
 from zoomr.summaries.segments import BEGIN_SUMMARY, END_SUMMARY
@@ -119,6 +120,7 @@ def policies(window=8, budget=16):
         "rpc_prompt": RPC(budget=budget + 8, period=6, recent=3, kernel=3),
         "rpc_growing": RPC(period=8, ratio=4, recent=3, kernel=3, scope="head"),
         "corm": CORM(budget=budget, interval=4, history=8, recent=5),
+        "zipage": Zipage(budget=budget, interval=4, block=5, history=4, kernel=3),
         "h2o": H2O(budget=budget),
         "h2o_prompt": H2O(budget=budget, keep_prompt=True),
     }

@@ -17,9 +17,11 @@ from zoomr.policies.streaming_llm import StreamingLLM
 from zoomr.policies.summarized import Summarized
 from zoomr.policies.sumr import SumR
 from zoomr.policies.views import Resident, SlotView, View
+from zoomr.policies.zipage import Zipage
 from zoomr.policies.zoomr import ZoomR
 
 __all__ = [
+    "Zipage",
     "CORM",
     "RPC",
     "H2O",

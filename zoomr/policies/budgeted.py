@@ -134,7 +134,7 @@ class Eviction(State):
             device = slots.last.device
             spared = slots.positions < first.to(device)[None, :, None, None]
             spared = spared | (slots.positions > slots.last - last.to(device)[None, :, None, None])
-            chosen = lowest_slots(self._rank(view, rows, slots), slots, spared, number)
+            chosen = lowest_slots(self._rank(view, rows, layers, slots), slots, spared, number)
             positions = slots.positions.expand(chosen.shape[:3] + slots.positions.shape[-1:])
             lowest.append(chosen)
             gone.append((positions.gather(-1, chosen) < slots.prompt).sum(-1).double().mean(2))
@@ -157,7 +157,7 @@ class Eviction(State):
             return [slice(0, self.layers)]
         return [slice(first, first + self.block) for first in range(0, self.layers, self.block)]
 
-    def _rank(self, view: View, rows: list[int], slots: SlotView) -> Tensor:
+    def _rank(self, view: View, rows: list[int], layers: slice, slots: SlotView) -> Tensor:
         if self.policy.scope == "head" or self.block == self.layers:
             return self.policy.rank(slots)
         if self.policy.scope == "layer":
