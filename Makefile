@@ -52,7 +52,7 @@ plan: env ## what a preset costs: tokens, GPU-hours, endpoint, disk
 	$(BIN)/python -m eval.plan $(GIVEN)
 
 bench: env ## decoding speed against sequence length, to results/bench/
-	$(BIN)/python -m zoomr.bench
+	$(call STAGE,eval.bench) bench.output=results/bench/decode.json
 
 # The oldest transformers that pyproject.toml allows, in front of the installed one for the tests that it could break.
 OLDEST = $(shell sed -nE 's/^ *"transformers>=([0-9.]+),.*/transformers==\1/p' pyproject.toml)

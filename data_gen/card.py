@@ -4,6 +4,8 @@ from typing import Any
 
 from omegaconf import DictConfig
 
+from zoomr.prompts import DAY
+
 
 def card(cfg: DictConfig, manifest: dict[str, Any], counts: dict[str, Any], teacher: str) -> str:
     """Return the card as Markdown with the metadata block that the hub reads."""
@@ -34,7 +36,8 @@ hold the texts.
 |---|---|
 {dropped or "| nothing | 0 |"}
 
-Problems of {", ".join(cfg.dataset.benchmarks) or "no benchmark"} were looked for and left out; see `validation.html`.
+`dropped.jsonl` names each. Problems of {", ".join(cfg.dataset.benchmarks) or "no benchmark"} were looked
+for and left out; see `validation.html`. Prompts of a template that writes the date tell {DAY:%d %B %Y}.
 
 Made from
 {inputs}

@@ -139,6 +139,6 @@ def failure_row(request: Request, outcome: Outcome) -> dict[str, Any]:
         "status": next((fault.status for fault in reversed(outcome.faults) if fault.status), None),
         "tries": [fault.reason for fault in tries],
         "spent": outcome.spent,
-        "raw": outcome.reply.content[:LONGEST_KEPT] if outcome.reply and outcome.reply.content else None,
+        "raw": outcome.reply.content[:LONGEST_KEPT] if outcome.reply else None,
         "finish_reason": outcome.reply.finish_reason if outcome.reply else None,
     }

@@ -1,7 +1,7 @@
 """What a run of the teacher will take: requests, tokens, money, time."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from datetime import timedelta
 
 from data_gen.lengths import approximate_tokens
 from data_gen.teacher.answer import ANSWER_TOKENS
@@ -9,55 +9,28 @@ from data_gen.teacher.prompt import Request
 from data_gen.teacher.settings import Teacher
 
 
-@dataclass(frozen=True)
-class Estimate:
-    """Sums over requests; tokens are estimated without the teacher's tokenizer.
+def estimate(requests: Iterable[Request], teacher: Teacher, latency: float) -> str:
+    """Say what requests will take; tokens are estimated without the teacher's tokenizer.
 
-    Attributes
+    Parameters
     ----------
-    requests, prompt_tokens, completion_tokens : int
-        Requests still to send and their tokens.
-    cost : float or None
-        Their price, None where none is set.
-    seconds : float
-        The longest of the times that the latency and the two limits ask for.
+    requests : iterable of Request
+        Requests still to send.
+    teacher : Teacher
+        Prices, limits and concurrency; the strictest of the three times that follow from them counts.
+    latency : float
+        Seconds that one request is expected to take.
     """
-
-    requests: int
-    prompt_tokens: int
-    completion_tokens: int
-    cost: float | None
-    seconds: float
-
-    @classmethod
-    def of(cls, requests: Iterable[Request], teacher: Teacher, latency: float) -> "Estimate":
-        """Add up requests.
-
-        Parameters
-        ----------
-        requests : iterable of Request
-            Requests still to send.
-        teacher : Teacher
-            Prices, limits and concurrency.
-        latency : float
-            Seconds that one request is expected to take.
-        """
-        count = prompt_tokens = 0
-        for request in requests:
-            count += 1
-            prompt_tokens += sum(approximate_tokens(message["content"]) for message in request.messages)
-        answer_tokens = count * ANSWER_TOKENS
-        times = [count * latency / teacher.concurrency]
-        if teacher.requests_per_minute:
-            times.append(60 * count / teacher.requests_per_minute)
-        if teacher.tokens_per_minute:
-            times.append(60 * (prompt_tokens + answer_tokens) / teacher.tokens_per_minute)
-        return cls(count, prompt_tokens, answer_tokens, teacher.cost(prompt_tokens, answer_tokens), max(times))
-
-    def __str__(self) -> str:
-        cost = "no price set (teacher.input_price, teacher.output_price)" if self.cost is None else f"${self.cost:.2f}"
-        hours, rest = divmod(round(self.seconds), 3600)
-        return (
-            f"{self.requests:,} requests, about {self.prompt_tokens:,} prompt and {self.completion_tokens:,} answer "
-            f"tokens, {cost}, about {hours}:{rest // 60:02d}:{rest % 60:02d} h"
-        )
+    tokens = [sum(approximate_tokens(message["content"]) for message in request.messages) for request in requests]
+    count, asked, answered = len(tokens), sum(tokens), len(tokens) * ANSWER_TOKENS
+    seconds = max(
+        count * latency / teacher.concurrency,
+        60 * count / (teacher.requests_per_minute or float("inf")),
+        60 * (asked + answered) / (teacher.tokens_per_minute or float("inf")),
+    )
+    cost = teacher.cost(asked, answered)
+    price = "no price set (teacher.input_price, teacher.output_price)" if cost is None else f"${cost:.2f}"
+    return (
+        f"{count:,} requests, about {asked:,} prompt and {answered:,} answer tokens, {price}, "
+        f"about {timedelta(seconds=round(seconds))} h"
+    )

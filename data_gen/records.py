@@ -57,21 +57,24 @@ def read_turns(row: Mapping[str, Any], number: int) -> Turns:
             f"its fields are {', '.join(map(str, sorted(row))) or 'none'}."
         )
     texts: dict[str, list[str]] = {"system": [], "user": [], "assistant": []}
-    for role, text in turns:
-        texts[role].append(text)
+    try:
+        system = text_of(row.get("system"))
+        for role, content in turns:
+            texts[role].append(text_of(content))
+    except ValueError as error:
+        raise Skip("content that is not text") from error
     for role in ("user", "assistant"):
         if not any(text.strip() for text in texts[role]):
             raise Skip(f"no {role} turn")
     if len(texts["user"]) > 1 or len(texts["assistant"]) > 1:
         raise Skip("more than one question")
-    system = joined_text(row.get("system")) or (texts["system"][0] if texts["system"] else None)
-    found = Turns(system, texts["user"][0], texts["assistant"][0])
+    found = Turns(system or next(iter(texts["system"]), None), texts["user"][0], texts["assistant"][0])
     if any(HALF_CHARACTER.search(text) for text in found if text):
         raise Skip("half of a surrogate pair")
     return found
 
 
-def _turns(turns: Any, field: str, role_key: str, text_key: str, number: int) -> list[tuple[str, str]]:
+def _turns(turns: Any, field: str, role_key: str, text_key: str, number: int) -> list[tuple[str, Any]]:
     if turns is None:
         raise Skip("no user turn")
     if not isinstance(turns, list) or not all(isinstance(turn, dict) for turn in turns):
@@ -87,27 +90,27 @@ def _turns(turns: Any, field: str, role_key: str, text_key: str, number: int) ->
                 f"dataset.path: row {number} has the unknown role {turn[role_key]!r} in `{field}.{role_key}`; "
                 f"known are {', '.join(ROLES)}."
             )
-        found.append((role, joined_text(turn[text_key])))
+        found.append((role, turn[text_key]))
     return found
 
 
-def joined_text(content: Any) -> str:
-    """Return a message's text: its parts joined where it is a list of them, empty for None.
+def text_of(content: Any) -> str:
+    """Return a message's text: its text parts joined where it is a list of typed parts, empty for None.
 
     Raises
     ------
-    Skip
-        If there is something else than text in it.
+    ValueError
+        If there is something else than text, and thoughts beside it, in the content.
     """
-    if content is None:
-        return ""
     texts = []
     for part in content if isinstance(content, list) else [content]:
         match part:
             case str(text) | {"type": "text" | "input_text" | "output_text", "text": str(text)}:
                 texts.append(text)
+            case None | {"type": "thinking" | "reasoning"}:
+                pass
             case _:
-                raise Skip("content that is not text")
+                raise ValueError("the message has a part that is no text")
     return "".join(texts)
 
 

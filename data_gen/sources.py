@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from data_gen.hub import load_from_hub
 from data_gen.world import Value
 from data_gen.worlds import check_value, world_of
 from pipeline import iterate_rows
@@ -52,10 +53,6 @@ class Published:
         Commit, tag or branch on the hub; a local file has none.
     split : str
         Split on the hub.
-    commit : str or None
-        What `revision` was when the rows were read from the hub.
-    count : int or None
-        Number of rows, once they are read.
     """
 
     path: str | None
@@ -101,18 +98,7 @@ class Published:
             raise UserError(f"dataset.path={self.path} must end in one of {', '.join(FILE_TYPES)}.")
 
     def _hub_rows(self) -> Iterator[Row]:
-        import datasets
-        import huggingface_hub
-
-        huggingface_hub.logging.set_verbosity_error()
-        try:
-            dataset = datasets.load_dataset(self.path, revision=self.revision, split=self.split)
-        except (OSError, ValueError) as error:
-            raise UserError(
-                f"dataset.path={self.path} could not be loaded from the Hugging Face hub at revision {self.revision} "
-                f"({type(error).__name__}): check the network and the id, or give a local file, "
-                "dataset.path=traces.jsonl."
-            ) from error
+        dataset = load_from_hub("dataset", str(self.path), self.revision, self.split)
         self.commit = commit_of(dataset.info.download_checksums or {})
         self.count = len(dataset)
         yield from dataset

@@ -74,17 +74,16 @@ def summarize(cfg: DictConfig) -> None:
             if reply is None
         )
         if setup.dry_run:
-            from data_gen.estimate import Estimate
+            from data_gen.estimate import estimate
 
-            print(Estimate.of(missing, teacher, setup.latency))
+            print(estimate(missing, teacher, setup.latency))
             return None
         model_path(cfg.model)  # the teacher may be the model itself
         total = read_manifest(prepared)["counts"]["paragraphs"]
         if cfg.limit is not None:
             total = sum(len(trace.paragraphs) for trace in traces())
         with progress(total=total, initial=len(stored), unit="paragraph", description="summarize") as bar:
-            asked = _ask(teacher, make(cfg, "summarize.patience"), setup.summary_tokens, run.dir, missing, log, bar)
-            failures = asyncio.run(asked)
+            failures = asyncio.run(_ask(setup, teacher, make(cfg, "summarize.patience"), log, missing, bar))
         with closing(ByTrace(run.dir / REPLIES)) as stored:
             counts = _write_outputs(run.dir, paragraphs(stored), failures)
             if unused := len(stored) - counts["summaries"]:
@@ -101,20 +100,14 @@ def summarize(cfg: DictConfig) -> None:
 
 
 async def _ask(
-    teacher: Teacher,
-    patience: Patience,
-    summary_tokens: int,
-    directory: Path,
-    missing: Iterator[Request],
-    log: AppendLog,
-    bar: Any,
+    setup: DictConfig, teacher: Teacher, patience: Patience, log: AppendLog, missing: Iterator[Request], bar: Any
 ) -> dict[str, dict[str, Any]]:
     from data_gen.dispatch import Dispatch
     from data_gen.teacher.client import Client
     from data_gen.teacher.served import endpoint
 
-    with endpoint(teacher, directory / "server.log") as base_url:
-        client = Client(teacher, base_url, patience, summary_tokens)
+    with endpoint(teacher, log.path.with_name("server.log")) as base_url:
+        client = Client(teacher, base_url, patience, setup.summary_tokens)
         try:
             dispatch = Dispatch(client, log, bar)
             await dispatch.run(missing)

@@ -3,7 +3,7 @@
 import hashlib
 import heapq
 from array import array
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 from operator import itemgetter
@@ -51,17 +51,7 @@ class Validation:
         self.dropped: list[dict[str, str]] = []
         self.warnings: list[str] = []
         self.cut = 0
-        self.series = {
-            name: array("i")
-            for name in (
-                "tokens a row",
-                "prompt tokens a row",
-                "summaries a row",
-                "tokens a paragraph",
-                "tokens a summary",
-                "summary tokens per 1000 tokens of thought",
-            )
-        }
+        self.series: defaultdict[str, array[int]] = defaultdict(lambda: array("i"))
         self._samples: list[tuple[int, str, TrainingRow]] = []
 
     @property
@@ -76,13 +66,15 @@ class Validation:
         paragraphs, inner = segment_lengths(row, self.begin, self.end)
         if not row.was_cut and len(inner) != summaries:
             self.warnings.append(f"{row_id}: {len(inner)} summaries in the ids, {summaries} in the text")
-        prompt = sum(label == IGNORED for label in row.labels)
-        share = round(1000 * sum(inner) / max(1, sum(inner) + sum(paragraphs)))
-        for name, values in zip(
-            self.series,
-            ([len(row.input_ids)], [prompt], [len(inner)], paragraphs, inner, [share]),
-            strict=True,
-        ):
+        lengths = {
+            "tokens a row": [len(row.input_ids)],
+            "prompt tokens a row": [row.labels.count(IGNORED)],
+            "summaries a row": [len(inner)],
+            "tokens a paragraph": paragraphs,
+            "tokens a summary": inner,
+            "summary tokens per 1000 tokens of thought": [round(1000 * sum(inner) / max(1, sum(inner + paragraphs)))],
+        }
+        for name, values in lengths.items():
             self.series[name].extend(values)
         # The rows whose ids have the smallest digests: any ten, and the same ones each time.
         order = -int(hashlib.sha256(row_id.encode()).hexdigest()[:12], 16)

@@ -55,7 +55,7 @@ def decode(
         for request in missing
     }
     _, settings = method_settings(cfg.method)
-    if "budget" in settings:
+    if settings.get("budget") is not None:
         settings["budget"] = budget_tokens(settings["budget"], cfg, model, max(map(len, prompts.values())), matched)
     batch = cfg.batch_size
     while missing:
@@ -66,7 +66,7 @@ def decode(
                 model,
                 tokenizer,
                 [prompts[request.problem.id] for request in missing],
-                policy=policy_for(settings, model, missing),
+                policy=policy_for(settings, missing, model),
                 max_new_tokens=cfg.generation.max_new_tokens,
                 temperature=cfg.generation.temperature,
                 top_p=cfg.generation.top_p,
@@ -128,11 +128,8 @@ def budget_tokens(budget: Any, cfg: DictConfig, model: Any, prompt_tokens: int, 
     )
 
 
-def policy_for(settings: dict[str, Any], model: Any, requests: list[Request]) -> Any:
-    """The policy for these requests; targets of `problem` are what each request's problem says it needs.
-
-    Without a model it is made to be checked, see `make_policy`.
-    """
+def policy_for(settings: dict[str, Any], requests: list[Request], model: Any = None) -> Any:
+    """The policy for these requests; targets of `problem` are what each request's problem says it needs."""
     if settings.get("targets") != "problem":
         return make_policy("method", settings, model)
     targets = [request.problem.needs for request in requests]

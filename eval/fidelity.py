@@ -55,7 +55,7 @@ def measure_fidelity(cfg: DictConfig) -> None:
         config=config,
         next_command=f"python -m eval.report preset={cfg.preset.name}",
         check=lambda: [
-            make_policy(name_of(key), policy_of(method), None) for key, method in settings["methods"].items()
+            make_policy(f"fidelity.methods.{name}", policy_of(method)) for name, method in settings["methods"].items()
         ],
     )
     if not run.complete:
@@ -132,7 +132,10 @@ def measure(
             policies.append(policy_settings(settings["methods"][method], window, matched, settings["match"]))
         refreshes: list[list[Any]] = [[] for _ in keys]
         found = reference.compare(
-            [make_policy(name_of(method), policy, model) for (method, _), policy in zip(keys, policies, strict=True)],
+            [
+                make_policy(f"fidelity.methods.{method}", policy, model)
+                for (method, _), policy in zip(keys, policies, strict=True)
+            ],
             seed=sample_seed(seed, trace.id, 0),
             traces=[own.append for own in refreshes],
         )
@@ -193,11 +196,6 @@ def policy_settings(
 def policy_of(method: dict[str, Any]) -> dict[str, Any]:
     """The settings of a method's policy, without what is there for tables."""
     return {key: value for key, value in method.items() if key not in ("name", "show")}
-
-
-def name_of(method: str) -> str:
-    """The full name of a method's settings."""
-    return f"fidelity.methods.{method}"
 
 
 def active_at(refreshes: list[Any], seen: int) -> int | None:

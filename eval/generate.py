@@ -75,7 +75,7 @@ def generate_cell(cfg: DictConfig) -> None:
         inputs=checkpoint.inputs | index_inputs(policy),
         config=config,  # type: ignore[arg-type]
         next_command="python -m eval.score",
-        check=lambda: policy_for(policy, None, wanted),
+        check=lambda: policy_for(policy, wanted),
     )
     if run.complete:
         run.say_done()

@@ -14,17 +14,17 @@ def index_inputs(policy: dict[str, Any]) -> dict[str, Path]:
     return {"index": resolve_run(policy["index"], setting="method.index", command="python -m train.index")}
 
 
-def make_policy(name: str, settings: dict[str, Any], model: Any, **given: Any) -> Any:
+def make_policy(name: str, settings: dict[str, Any], model: Any = None, **given: Any) -> Any:
     """The policy of some settings.
 
     Parameters
     ----------
     name : str
-        Where the settings stand in the configuration, for errors.
+        Where the settings stand in the configuration, such as ``method``.
     settings : dict
         With `_target_`; `index` is the path of a learned index, if any.
     model : transformers causal language model or None
-        The one that is going to decode. None: the policy is made to be checked, and no index is read.
+        The one that is going to decode; None to check the settings before it is loaded.
     given
         What no setting can say, such as targets.
 
@@ -33,9 +33,9 @@ def make_policy(name: str, settings: dict[str, Any], model: Any, **given: Any) -
     UserError
         If a setting is refused, or the index is missing or belongs to another model.
     """
-    if model is not None:
+    indices = index_inputs(settings)
+    if model is not None and indices:
         from zoomr import load_index
 
-        for directory in index_inputs(settings).values():
-            given["index"] = load_index(directory, model)
-    return make(name, settings, **given)
+        given["index"] = load_index(indices["index"], model)
+    return make(name, {key: value for key, value in settings.items() if key not in given}, **given)

@@ -61,7 +61,7 @@ def build(cfg: DictConfig) -> None:
         *cell_sections(cfg, comparable, compared, reference, paper, intro),
         steps.section(runs / "steps", results),
         fidelity.section(runs / "fidelity", paper, results),
-        profile.section(runs / "profile", paper, results),
+        profile.section(runs / "bench.json", paper, results),
         finetuning.section(compared, runs, paper["training"], results),
     ]
     shown = [section for section in sections if section.parts]

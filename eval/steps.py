@@ -81,8 +81,9 @@ def measure_missing(log: AppendLog, checkpoint: Checkpoint, config: dict[str, An
             blanks = {"targets": targets, "tally": tally}
             given = {blank: value for blank, value in blanks.items() if blank in policy}
             known = {key: value for key, value in policy.items() if key not in blanks}
-            built = make_policy(f"steps.methods.{name}", known, model, **given)
-            forced = run_policy(model, tokenizer, solutions, built, found)
+            forced = run_policy(
+                model, tokenizer, solutions, make_policy(f"steps.methods.{name}", known, model, **given), found
+            )
             log.append({"id": name, "policy": known, "head_hits": tally.shares()} | found.row(forced))
             bar.update()
 
@@ -90,7 +91,7 @@ def measure_missing(log: AppendLog, checkpoint: Checkpoint, config: dict[str, An
 def check_policies(methods: dict[str, dict[str, Any]]) -> None:
     """Make every policy once, so that what one refuses is said before a model is loaded."""
     for name, policy in methods.items():
-        make_policy(f"steps.methods.{name}", policy, None)
+        make_policy(f"steps.methods.{name}", policy)
 
 
 def run_policy(model: Any, tokenizer: Any, solutions: "list[Solution]", policy: Any, found: "Found") -> "list[Forced]":

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from zoomr.attention import attend
+from zoomr.compat import check_attention
 from zoomr.forcing import Forcing
 from zoomr.layered import BLOCK, Layered, Visit
 from zoomr.memory import BatchView, decide
@@ -74,6 +75,7 @@ def forced_in_chunks(
     """
     table = frozenset(boundary_table(tokenizer) if boundaries is None else boundaries)
     request = Request(number, 0, seed, token_ids(tokenizer, prompt), len(continuation), is_last_sample=True)
+    check_attention(model.config, len(request.token_ids) + request.limit)
     traces = traces or [None] * len(policies)
     decodings = [
         Decoding(policy, table, frozenset(), delimiter_ids(tokenizer), trace=trace)

@@ -29,16 +29,32 @@ if not OLDEST <= VERSION < BEYOND:
     raise ImportError(f"zoomr needs transformers >={OLDEST},<{BEYOND}; installed is {VERSION}")
 
 
-def check_attention(config: Any) -> None:
-    """Refuse a model whose layers do not all attend to everything, by a configuration.
+def check_attention(config: Any, longest: int = 0) -> None:
+    """Refuse a model whose keys cannot be kept as a policy wants it.
+
+    Parameters
+    ----------
+    config : transformers configuration
+    longest : int
+        Tokens that a row may come to have.
 
     Raises
     ------
     UserError
         A sliding window, chunked or linear attention: such a layer keeps KVs by a rule of its own, which a policy
-        cannot override.
+        cannot override. Rotations that change with the length (dynamic NTK, LongRoPE), where a row may come to the
+        length at which they do: keys that were rotated before would be of no use, and a row would depend on others.
     """
     config = config.get_text_config(decoder=True)
+    rope = getattr(config, "rope_parameters", None) or getattr(config, "rope_scaling", None) or {}
+    kind = rope.get("rope_type", rope.get("type"))
+    if kind in ("dynamic", "longrope"):
+        limit = rope.get("original_max_position_embeddings") or config.max_position_embeddings
+        if longest > limit:
+            raise UserError(
+                f"model: {config.model_type} rotates keys anew beyond {limit} tokens (rope_type={kind}), and a row may "
+                f"come to {longest}; fewer new tokens, or another rope_type, are needed"
+            )
     kinds = set(getattr(config, "layer_types", None) or ["full_attention"]) - {"full_attention"}
     if kinds or getattr(config, "sliding_window", None) is not None:
         named = ", ".join(sorted(kinds)) or f"sliding_window={config.sliding_window}"

@@ -8,8 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor
 from transformers import GenerationConfig, LogitsProcessorList, StoppingCriteriaList
-from transformers.generation import EosTokenCriteria, GenerateDecoderOnlyOutput, MaxLengthCriteria
+from transformers.generation import BaseStreamer, EosTokenCriteria, GenerateDecoderOnlyOutput, MaxLengthCriteria
 
+from zoomr.compat import check_attention
 from zoomr.errors import UserError
 from zoomr.policies.base import Policy
 from zoomr.policies.summarized import Summarized
@@ -18,6 +19,10 @@ from zoomr.runner import Decoding, Mode, Runner, attending, serve
 from zoomr.sampling import invert
 from zoomr.summaries.segments import boundary_table, delimiter_ids
 from zoomr.trace import Trace
+
+# What transformers hands over of its own accord, and what could be asked of its own loop.
+TAKEN = ("attention_mask", "cache", "cache_position", "logits_to_keep", "past_key_values", "position_ids", "use_cache")
+OUTPUTS = ("output_scores", "output_logits", "output_attentions", "output_hidden_states")
 
 
 class ProcessorChooser:
@@ -83,6 +88,7 @@ def decode(
     delimiters: tuple[int | None, int | None] | None = None,
     mode: Mode = "gather",
     trace: Trace | None = None,
+    token_streamer: BaseStreamer | None = None,
     **model_kwargs: Any,
 ) -> Tensor | GenerateDecoderOnlyOutput:
     """Decode a batch for `model.generate(..., custom_generate=zoomr.decode, policy=ZoomR(), text_tokenizer=tokenizer)`.
@@ -98,6 +104,8 @@ def decode(
         Token ids of the boundaries, and of begin and end of a summary, instead of a tokenizer.
     mode, trace
         See `zoomr.generate`.
+    token_streamer : transformers streamer or None
+        Is given the prompt, every token of a single row, and the end (transformers keeps `streamer` for itself).
 
     Returns
     -------
@@ -107,9 +115,12 @@ def decode(
     Raises
     ------
     UserError
-        For beams, criteria other than end ids and lengths, or a cache that is not empty.
+        For beams, criteria other than end ids and lengths, a cache that is not empty, and whatever else transformers
+        hands over that would have no effect.
     """
     _refuse(stopping_criteria, generation_config, model_kwargs)
+    if token_streamer is not None and len(input_ids) > 1:
+        raise UserError(f"token_streamer: one row can be streamed, not {len(input_ids)}")
     if text_tokenizer is not None:
         boundaries = boundary_table(text_tokenizer) if boundaries is None else boundaries
         delimiters = delimiter_ids(text_tokenizer) if delimiters is None else delimiters
@@ -117,6 +128,9 @@ def decode(
         raise UserError("text_tokenizer: this policy needs the tokenizer, or boundaries and delimiters")
     attention_mask = model_kwargs.get("attention_mask")  # None when all ones
     kept = torch.ones_like(input_ids) if attention_mask is None else attention_mask
+    positions = model_kwargs.get("position_ids")
+    if positions is not None and not torch.equal(positions * kept, ((kept.cumsum(-1) - 1) * kept).expand_as(positions)):
+        raise UserError("position_ids: zoomr.decode counts a row's own tokens; other positions are not supported")
     limit = generation_config.max_length - input_ids.shape[1]
     seeds = torch.randint(2**62, (input_ids.shape[0],)).tolist() if generation_config.do_sample else None
     requests = [
@@ -135,14 +149,22 @@ def decode(
         delimiters=delimiters or (None, None),
         mode=mode,
         trace=trace,
+        token_callback=None
+        if token_streamer is None
+        else lambda prompt, sample, token: token_streamer.put(torch.tensor([token])),
     )
     sampled, padding = generation_config.do_sample, generation_config.pad_token_id or 0
     chooser = ProcessorChooser(input_ids, logits_processor, sampled, limit, padding)
+    check_attention(model.config, generation_config.max_length)
     for request in requests:
         policy.check(len(request.token_ids))
+    if token_streamer is not None:
+        token_streamer.put(input_ids.cpu())
     with attending(model):
         for _ in serve(Runner(model, decoding, chooser, len(requests)), requests):
             pass
+    if token_streamer is not None:
+        token_streamer.end()
     sequences = chooser.ids[:, : chooser.length].clone()
     if generation_config.return_dict_in_generate:
         return GenerateDecoderOnlyOutput(sequences=sequences)  # type: ignore[arg-type]
@@ -155,6 +177,12 @@ def _refuse(criteria: StoppingCriteriaList, config: GenerationConfig, model_kwar
     others = [type(one).__name__ for one in criteria if not isinstance(one, EosTokenCriteria | MaxLengthCriteria)]
     if others:
         raise UserError(f"stopping_criteria: zoomr.decode stops at end ids and lengths, not by {', '.join(others)}")
+    asked = [name for name in OUTPUTS if getattr(config, name, False)]
+    if asked:
+        raise UserError(f"{asked[0]}: zoomr.decode returns sequences alone")
+    unknown = sorted(name for name, value in model_kwargs.items() if name not in TAKEN and value is not None)
+    if unknown:
+        raise UserError(f"{unknown[0]}: zoomr.decode does not know this argument, which would have no effect")
     given = model_kwargs.get("cache", model_kwargs.get("past_key_values"))
     if given is not None and given.get_seq_length() > 0:
         raise UserError("past_key_values: zoomr.decode starts from an empty cache; pass the whole prompt")

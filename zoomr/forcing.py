@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from zoomr.compat import check_attention
 from zoomr.errors import UserError
 from zoomr.policies.base import Policy
 from zoomr.prompts import Prompt, as_prompts, token_ids
@@ -130,6 +131,7 @@ def teacher_forced(
         for index, prompt in enumerate(prompts)
     ]
     for request in requests:
+        check_attention(model.config, len(request.token_ids) + request.limit)
         policy.check(len(request.token_ids))
     size, stats = max(1, min(batch_size, len(requests))), {}
     with attending(model):

@@ -122,7 +122,6 @@ def stream(
         if isinstance(count, bool) or not isinstance(count, int) or count < 1:
             raise UserError(f"{name}={count}: a whole number of at least 1 is needed.")
     sampling = Sampling(temperature, top_p)
-    check_attention(model.config)
     if mode not in get_args(Mode):
         raise UserError(f"mode={mode}: one of {', '.join(get_args(Mode))} is needed.")
     decoding = Decoding(
@@ -135,6 +134,7 @@ def stream(
         token_callback=token_callback,
     )
     requests = list(_requests(tokenizer, as_prompts(prompts), samples, max_new_tokens, seed, seeds))
+    check_attention(model.config, max((len(one.token_ids) for one in requests), default=0) + max_new_tokens)
     for request in requests:
         policy.check(len(request.token_ids))
     size = max(1, min(batch_size, len(requests)))

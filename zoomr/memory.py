@@ -60,7 +60,7 @@ class BatchView:
             held=clocks[0].held,
             seeds=[derived_seed(clock.seed, clock.refreshes) for clock in clocks],
             received=received,
-            history=self.notes.last(rows, layers, min(clock.position for clock in clocks) + 1),
+            history=self.notes.last(rows, layers, [clock.position + 1 for clock in clocks]),
             scaling=self.scaling,
             keys=lambda: self.tiers.slot_kv(rows, layers, 0),
             values=lambda: self.tiers.slot_kv(rows, layers, 1),
@@ -131,8 +131,9 @@ class Memory:
         self._decide(list(range(len(self._clocks))), self._clocks)
 
     def tensors(self) -> dict[str, list[Tensor]]:
-        """The tensors that are held, by place: device, host, and the state's own on the device."""
-        return self.tiers.tensors() | {"state": self.state.tensors()}
+        """The tensors that are held, by place: KVs on the device and the host, and on the device what is decided by."""
+        tiers = self.tiers.tensors()
+        return tiers | {"state": [*tiers["state"], *self.notes.tensors(), *self.state.tensors()]}
 
     def _decide(self, rows: list[int], clocks: Sequence[Row]) -> None:
         due = [(row, clock) for row, clock in zip(rows, clocks, strict=True) if self.state.due(clock)]
@@ -161,12 +162,13 @@ def decide(
 
 
 def chosen_slots(slots: Tensor, present: Tensor, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Keys and values (B, G, n, d) of slots (B, G, n), and which of them are in use, bool (B, G, 1, n)."""
-    heads = slots.shape[1]
+    """Keys and values (B, G, n, d) of slots (B, G, n), -1 for none, and which are in use, bool (B, G, 1, n)."""
+    heads, named = slots.shape[1], slots >= 0
+    slots = slots.clamp(min=0)
 
     def of_heads(held: Tensor) -> Tensor:
         return held.repeat_interleave(heads // held.shape[1], dim=1) if held.shape[1] < heads else held
 
     index = slots[..., None]
     found = [of_heads(part).gather(2, index.expand(-1, -1, -1, part.shape[-1])) for part in (keys, values)]
-    return found[0], found[1], of_heads(present).gather(2, slots)[:, :, None]
+    return found[0], found[1], (of_heads(present).gather(2, slots) & named)[:, :, None]

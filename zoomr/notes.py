@@ -77,6 +77,15 @@ class Notes:
         assert self.hidden is not None
         return self.hidden[rows, [self.at[row] for row in rows]]
 
-    def last(self, rows: list[int], layers: slice, seen: int) -> Tensor | None:
-        """Queries of the last tokens of rows that have seen at least `seen`, (L, R, min(W, seen), Hq, d)."""
-        return None if self.ring is None else self.ring[layers, :, : min(self.length, seen)][:, rows]
+    def last(self, rows: list[int], layers: slice, seen: list[int]) -> Tensor | None:
+        """Queries of the last tokens of rows that have seen so many, the oldest first, (L, R, min(W, seen), Hq, d)."""
+        if self.ring is None:
+            return None
+        number, device = min(self.length, *seen), self.ring.device
+        ages = torch.arange(-number, 0, device=device)
+        places = (torch.tensor(seen, device=device)[:, None] + ages) % self.length
+        return self.ring[layers][:, torch.tensor(rows, device=device)[:, None], places]
+
+    def tensors(self) -> list[Tensor]:
+        """What is kept beyond a forward."""
+        return [] if self.ring is None else [self.ring]

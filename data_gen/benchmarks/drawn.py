@@ -3,9 +3,10 @@
 from dataclasses import dataclass
 
 from data_gen.benchmarks.problem import Problem, check
-from data_gen.benchmarks.rows import field, read_rows
+from data_gen.benchmarks.rows import field
 from data_gen.world import Value
 from data_gen.worlds import check_value, world_of
+from pipeline import iterate_rows
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ class DrawnBenchmark:
     def load(self) -> list[Problem]:
         """Return the problems in order."""
         if self.path is not None:
-            rows = read_rows(self.path, "", None, "", "")
+            rows = iterate_rows(self.path, "benchmark.path")
             problems = [
                 Problem(field(row, "id", n), field(row, "user", n), field(row, "answer", n), field(row, "system", n))
                 for n, row in enumerate(rows, start=1)

@@ -1,46 +1,9 @@
-"""Rows of a benchmark: from a local JSON Lines file, or from the hub at a pinned revision."""
+"""What a row of a benchmark holds."""
 
 from typing import Any
 
 from data_gen.records import HALF_CHARACTER
-from pipeline import iterate_rows
 from zoomr.errors import UserError
-
-
-def read_rows(path: str | None, hub: str, subset: str | None, revision: str, split: str) -> list[dict[str, Any]]:
-    """Load the rows of a benchmark.
-
-    Parameters
-    ----------
-    path : str or None
-        A JSON Lines file; None takes the data set from the hub.
-    hub, subset, revision, split : str
-        Where the data set lies on the hub.
-
-    Returns
-    -------
-    list of dict
-        The rows, in file order.
-
-    Raises
-    ------
-    UserError
-        When the file is missing or not JSON Lines, or the hub cannot be reached or refuses; names benchmark.path.
-    """
-    if path is not None:
-        return list(iterate_rows(path, "benchmark.path"))
-    import huggingface_hub
-    from datasets import load_dataset
-
-    # Its retries would be said before our own sentence.
-    huggingface_hub.logging.set_verbosity_error()
-
-    try:
-        return [dict(row) for row in load_dataset(hub, subset, revision=revision, split=split)]
-    except Exception as error:
-        raise UserError(
-            f"Cannot load {hub} from the hub ({type(error).__name__}): set benchmark.path to a local JSON Lines copy."
-        ) from error
 
 
 def field(row: dict[str, Any], name: str, number: int) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 from data_gen.control import CONTROL
 from data_gen.lengths import approximate_tokens
-from data_gen.records import HALF_CHARACTER
+from data_gen.records import HALF_CHARACTER, text_of
 
 REFUSAL = re.compile(
     r"^\W*(i['\u2019]?m sorry|i am sorry|sorry, (but )?i|i apologi[sz]e|as an ai\b|i (can(no|['\u2019])t|am unable to|"
@@ -16,8 +16,6 @@ REFUSAL = re.compile(
     re.I,
 )
 GOOD_ENDS = ("stop", "eos_token", "stop_sequence", "end_turn")
-TEXT_PARTS = ("text", "output_text")
-THOUGHT_PARTS = ("thinking", "reasoning")
 LONGEST_REPLY = 10_000  # characters
 ANSWER_TOKENS = 16  # a phrase of 10-12 tokens and its JSON
 FENCE = re.compile(r"^```(?:json)?\s*\n(.*?)\n?```$", re.S)
@@ -39,13 +37,15 @@ class Reply:
 
     Attributes
     ----------
-    content, refusal, finish_reason, model : str or None
+    content : str
+        The text of the message.
+    refusal, finish_reason, model : str or None
         As sent by the server.
     usage : dict
         Token counts as sent by the server.
     """
 
-    content: str | None
+    content: str
     refusal: str | None
     finish_reason: str | None
     model: str | None
@@ -68,32 +68,12 @@ class Reply:
         usage = body.get("usage")
         counts = usage.items() if isinstance(usage, dict) else ()
         return cls(
-            _text(message.get("content")),
+            text_of(message.get("content")),
             _name(message.get("refusal")),
             _name(choice.get("finish_reason")),
             _name(body.get("model")),
             {key: count for key, count in counts if key.endswith("_tokens") and type(count) is int and count >= 0},
         )
-
-
-def _text(content: Any) -> str | None:
-    """The text of a message that may be a list of typed parts, thoughts among them."""
-    if content is None or isinstance(content, str):
-        return content
-    if not isinstance(content, list):
-        raise ValueError("the message is no text")
-    texts = []
-    for part in content:
-        match part:
-            case str() as text:
-                texts.append(text)
-            case {"type": kind, "text": str() as text} if kind in TEXT_PARTS:
-                texts.append(text)
-            case {"type": kind} if kind in THOUGHT_PARTS:
-                pass
-            case _:
-                raise ValueError("the message has a part that is no text")
-    return "".join(texts)
 
 
 def _name(value: Any) -> str | None:
@@ -124,7 +104,7 @@ def summary_of(reply: Reply, answer: str, budget: int, summary_tokens: int) -> s
         With the reason: refusal, filtered, length, no or another finish reason, blank, not json, delimiter, broken
         text, too long.
     """
-    text = (reply.content or "").strip()
+    text = reply.content.strip()
     if len(text) > LONGEST_REPLY:
         raise Rejected("too long")
     if reply.refusal or REFUSAL.match(text):
@@ -156,7 +136,7 @@ def summary_of(reply: Reply, answer: str, budget: int, summary_tokens: int) -> s
 
 
 def stored_summary(row: dict[str, Any], answer: str, summary_tokens: int) -> str | None:
-    """Return the summary in a row that `reply_row` has made; None if what is a summary now was none then."""
+    """Return the summary in a stored reply; None if what was one when it was stored is none by now."""
     reply = Reply(row["raw"], None, row["finish_reason"], row["model"], row["usage"])
     try:
         return summary_of(reply, answer, row["budget"], summary_tokens)

@@ -154,21 +154,19 @@ class Client:
         if self.teacher.budget_key:
             body[self.teacher.budget_key] = outcome.budget
         await self._turn(sum(approximate_tokens(message["content"]) for message in (system, user)) + ANSWER_TOKENS)
-        self._spend(outcome, {"requests": 1})
         self.traffic.in_flight += 1
+        spent = Counter(requests=1)
         try:
             async with asyncio.timeout(self.teacher.deadline):
                 # The plain body, not the typed object: a third of the time goes into types that nobody reads, and a
                 # server's slips, such as a missing finish reason, must reach the checks.
                 reply = Reply.read(await self._openai.post("/chat/completions", cast_to=object, body=body))
+            spent.update({key: reply.usage.get(key, 0) for key in TOKENS})
+            return reply
         finally:
             self.traffic.in_flight -= 1
-        self._spend(outcome, {key: reply.usage.get(key, 0) for key in TOKENS})
-        return reply
-
-    def _spend(self, outcome: Outcome, spent: dict[str, int]) -> None:
-        outcome.spent.update(spent)
-        self.traffic.spent.update(spent)
+            self.traffic.spent.update(spent)
+            outcome.spent.update(spent)
 
     async def _turn(self, tokens: int) -> None:
         """Wait until the limits, and the server's last Retry-After, let a request go."""

@@ -71,8 +71,6 @@ class Teacher:
                 raise UserError("teacher.base_url must not carry a key: name its variable in teacher.api_key_env.")
             if url.scheme not in ("http", "https") or not url.hostname:
                 raise UserError("teacher.base_url must be a URL such as http://localhost:8000/v1.")
-        if self.concurrency < 1:
-            raise UserError(f"teacher.concurrency={self.concurrency} must be at least 1.")
 
     @property
     def budget_key(self) -> str | None:

@@ -114,7 +114,7 @@ def test_n19_another_encoding_is_one_sentence(tmp_path):
 def test_missing_and_broken_files_name_the_setting(tmp_path):
     with pytest.raises(UserError, match="benchmark.path=.*does not exist"):
         math_table(tmp_path / "none.jsonl").load()
-    (tmp_path / "bad.jsonl").write_text('{"id": 1}\nnot json\n')
+    (tmp_path / "bad.jsonl").write_text(json.dumps(ROW) + "\nnot json\n")
     with pytest.raises(UserError, match="line 2 is not JSON"):
         math_table(tmp_path / "bad.jsonl").load()
 

@@ -5,6 +5,7 @@ import sys
 
 import pytest
 import torch
+from transformers.generation import BaseStreamer
 
 from tests.zoomr.tiny import BEGIN, BOUNDARIES, CLOSE, END, EOS, PAD, STOP, make_model, policies, prompt_of
 from zoomr import Full, StreamingLLM, ZoomR, decode, generate, stream
@@ -193,3 +194,64 @@ def test_what_cannot_be_served_is_refused_in_one_sentence(model, tokenizer):
 def test_importing_zoomr_does_not_load_torch():
     code = "import sys, zoomr; sys.exit('torch' in sys.modules or 'transformers' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_the_model_is_left_as_it_was_found(tokenizer):
+    """Its attention is switched for a call alone, also where the call fails or is left in its middle."""
+    model = make_model()
+    model.set_attn_implementation("eager")
+    settings = {"policy": ZoomR(window=8), "max_new_tokens": 9}
+
+    def attends():
+        return model(torch.tensor(PROMPTS[:1]), output_attentions=True).attentions[0] is not None
+
+    generate(model, tokenizer, PROMPTS, **settings)
+    assert attends()
+    running = stream(model, tokenizer, PROMPTS, batch_size=1, **settings)
+    next(running)
+    running.close()
+    assert attends()
+    with pytest.raises(UserError):
+        generate(model, tokenizer, PROMPTS, policy=ZoomR(voters=((9, 9),)), max_new_tokens=3)
+    assert attends() and model.config._attn_implementation == "eager"
+
+
+@pytest.mark.parametrize("wrong", [float("nan"), 1e-45, -1, float("inf")])
+def test_temperatures_that_mean_nothing_are_refused(model, tokenizer, wrong):
+    with pytest.raises(UserError, match="temperature="):
+        generate(model, tokenizer, PROMPTS, policy=Full(), max_new_tokens=3, temperature=wrong)
+
+
+def test_whole_temperatures_are_numbers_too(model, tokenizer):
+    settings = {"policy": Full(), "max_new_tokens": 9, "stop_ids": []}
+    one, other = (generate(model, tokenizer, PROMPTS, temperature=t, **settings) for t in (2, 2.0))
+    assert [found.token_ids for found in one] == [found.token_ids for found in other]
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+def test_logits_that_are_no_numbers_never_become_tokens(tokenizer, temperature):
+    model = make_model()
+    model.lm_head.weight.data[3] = float("nan")
+    with pytest.raises(UserError, match="not numbers"):
+        generate(model, tokenizer, PROMPTS, policy=Full(), max_new_tokens=3, temperature=temperature)
+
+
+def test_decode_streams_a_row_and_refuses_what_would_have_no_effect(model, tokenizer):
+    class Streamer(BaseStreamer):
+        def __init__(self):
+            self.tokens, self.ended = [], False
+
+        def put(self, value):
+            self.tokens += value.flatten().tolist()
+
+        def end(self):
+            self.ended = True
+
+    ids, streamer = torch.tensor(PROMPTS[:1]), Streamer()
+    bound = {"custom_generate": decode, "policy": ZoomR(), "text_tokenizer": tokenizer, "max_new_tokens": 6}
+    found = model.generate(ids, do_sample=False, eos_token_id=None, token_streamer=streamer, **bound)
+    assert streamer.tokens == found[0].tolist() and streamer.ended
+    with pytest.raises(UserError, match="output_scores"):
+        model.generate(ids, output_scores=True, return_dict_in_generate=True, **bound)
+    with pytest.raises(UserError, match="position_ids"):
+        model.generate(ids, position_ids=torch.arange(3, 34)[None], **bound)

@@ -15,7 +15,10 @@ from transformers import (
 )
 
 from zoomr.policies import (
+    CORM,
     H2O,
+    RKV,
+    RPC,
     Full,
     GivenZoom,
     OracleZoom,
@@ -25,6 +28,7 @@ from zoomr.policies import (
     SnapKV,
     StreamingLLM,
     SumR,
+    Zipage,
     ZoomR,
 )
 from zoomr.summaries.segments import BEGIN_SUMMARY, END_SUMMARY
@@ -112,6 +116,11 @@ def policies(window=8, budget=16):
         "random_attention_prompt": RandomAttention(budget=budget + 8, interval=6, recent=3, keep_prompt=True),
         "snapkv": SnapKV(budget=budget, interval=6, history=6),
         "snapkv_max": SnapKV(budget=budget, interval=6, history=4, group="max", pool="max", kernel=3),
+        "rkv": RKV(budget=budget, interval=6, history=4, kernel=3),
+        "rpc_prompt": RPC(budget=budget + 8, period=6, recent=3, kernel=3),
+        "rpc_growing": RPC(period=8, ratio=4, recent=3, kernel=3, scope="head"),
+        "corm": CORM(budget=budget, interval=4, history=8, recent=5),
+        "zipage": Zipage(budget=budget, interval=4, block=5, history=4, kernel=3),
         "h2o": H2O(budget=budget),
         "h2o_prompt": H2O(budget=budget, keep_prompt=True),
     }

@@ -117,9 +117,10 @@ class Reading:
     Attributes
     ----------
     slots : (B, G, n) int64 or None
-        Slots that are attended to, for each of G = 1, H or Hq heads; None: all that are present.
-    bias : (B, G, 1, S) or None
-        Added to the scaled scores.
+        Slots that are attended to, each named once, for each of G = 1, H or Hq heads; -1, and one that is not present,
+        is none. None: all that are present.
+    bias : (B, 1 or H, 1, S) or None
+        Added to the scaled scores; with `slots`, to theirs: (B, G, 1, n).
     nearer : (Tensor, Tensor) or None
         Queries (B, Hq, d) that stand in for the step's own at the first (B,) slots of each row.
     """

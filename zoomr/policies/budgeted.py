@@ -52,6 +52,10 @@ class Budgeted(Keeps):
             raise UserError(f"budget={self.budget}: the decoder needs a number of tokens.")
         return self.budget
 
+    def limit(self, clock: Clock) -> int:
+        """KVs that a row may hold now."""
+        return self.tokens
+
     def keep_first(self, prompt: int) -> int:
         """First tokens that are never dropped of a row with this many prompt tokens."""
         return max(self.sinks, prompt) if self.keep_prompt else self.sinks
@@ -96,7 +100,6 @@ class Eviction(State):
 
     def __init__(self, policy: Budgeted, site: Site):
         self.policy, self.layers = policy, site.shape.layers
-        self.budget = policy.tokens
         self.prompt_held = [0.0] * site.batch
         self.lowered = [0] * site.batch  # tokens in the lower tier
         self.block = 1 if policy.records & (Records.HISTORY | Records.KEYS) else self.layers
@@ -111,15 +114,15 @@ class Eviction(State):
 
     def due(self, clock: Clock) -> bool:
         """Whether the budget is passed."""
-        return clock.held > self.budget
+        return clock.held > self.policy.limit(clock)
 
     def decide(self, view: View) -> Iterator[Change]:
         """One change for all rows that hold and drop equally many."""
-        alike: dict[int, list[tuple[int, Clock]]] = {}
+        alike: dict[tuple[int, int], list[tuple[int, Clock]]] = {}
         for row, clock in zip(view.rows, view.clocks, strict=True):
-            alike.setdefault(clock.held, []).append((row, clock))
-        for held, chosen in alike.items():
-            number = held - (self.budget - self.policy.interval + 1)
+            number = clock.held - (self.policy.limit(clock) - self.policy.interval + 1)
+            alike.setdefault((clock.held, number), []).append((row, clock))
+        for (_, number), chosen in alike.items():
             yield self._drop(view, [row for row, _ in chosen], [clock for _, clock in chosen], number)
 
     def _drop(self, view: View, rows: list[int], clocks: list[Clock], number: int) -> Change:
@@ -131,7 +134,7 @@ class Eviction(State):
             device = slots.last.device
             spared = slots.positions < first.to(device)[None, :, None, None]
             spared = spared | (slots.positions > slots.last - last.to(device)[None, :, None, None])
-            chosen = lowest_slots(self._rank(view, rows, slots), slots, spared, number)
+            chosen = lowest_slots(self._rank(view, rows, layers, slots), slots, spared, number)
             positions = slots.positions.expand(chosen.shape[:3] + slots.positions.shape[-1:])
             lowest.append(chosen)
             gone.append((positions.gather(-1, chosen) < slots.prompt).sum(-1).double().mean(2))
@@ -154,9 +157,11 @@ class Eviction(State):
             return [slice(0, self.layers)]
         return [slice(first, first + self.block) for first in range(0, self.layers, self.block)]
 
-    def _rank(self, view: View, rows: list[int], slots: SlotView) -> Tensor:
-        if self.policy.scope != "shared" or self.block == self.layers:
+    def _rank(self, view: View, rows: list[int], layers: slice, slots: SlotView) -> Tensor:
+        if self.policy.scope == "head" or self.block == self.layers:
             return self.policy.rank(slots)
+        if self.policy.scope == "layer":
+            return self.policy.rank(slots).mean(dim=2, keepdim=True)
         ranks = [self.policy.rank(view.slots(rows, slice(one, one + 1))) for one in range(self.layers)]
         return torch.stack([rank.mean(dim=2, keepdim=True) for rank in ranks]).sum(0)
 

@@ -7,16 +7,15 @@ from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
-from torch.nn.functional import avg_pool1d, max_pool1d
 
 from zoomr.errors import UserError
 from zoomr.policies.base import Records, Scope
-from zoomr.policies.budgeted import FAR, Budgeted
+from zoomr.policies.budgeted import Budgeted
 from zoomr.policies.checks import one_of, whole
+from zoomr.policies.observed import Pool, at_slots, in_order, lined_up, logits, pooled
 from zoomr.policies.views import SlotView
 
 Group = Literal["mean", "max"]
-Pool = Literal["avg", "max"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,26 +61,13 @@ class SnapKV(Budgeted):
         return self.history
 
     def rank(self, view: SlotView) -> Tensor:
-        """Pooled attention of the last queries, over the slots in the order of their positions."""
+        """Pooled attention of the last queries, over the KVs in the order of their positions."""
         assert view.history is not None
         keys = view.keys()
-        layers, rows, kv_heads, slots, width = keys.shape
-        number = view.history.shape[2]
-        queries = view.history.float().view(layers, rows, number, kv_heads, -1, width)
-        queries = queries.permute(0, 1, 3, 4, 2, 5).flatten(3, 4)
-        scores = (queries @ keys.float().transpose(-1, -2)).view(layers, rows, kv_heads, -1, number, slots)
-        candidates = view.present & (view.positions <= view.last - self.history)
-        scores = (scores * view.scaling).masked_fill(~candidates[:, :, :, None, None], float("-inf"))
+        order = in_order(view, keys.shape[2])
+        scores = logits(view.history, lined_up(keys, order), view.scaling)
+        scores[..., view.held - self.history :] = float("-inf")
         if self.group == "max":
             scores = scores.amax(dim=3, keepdim=True)
         weights = torch.nan_to_num(torch.softmax(scores, dim=-1)).mean(dim=(3, 4))
-        # neighbours are the KVs that are left, whatever lies between them in the store
-        order = torch.where(view.present, view.positions, FAR).argsort(dim=-1)[..., : view.held]
-        order = order.expand(layers, rows, kv_heads, view.held)
-        lined = weights.gather(-1, order).flatten(0, 2)[:, None]
-        pad = self.kernel // 2
-        if self.pool == "max":
-            pooled = max_pool1d(lined, self.kernel, stride=1, padding=pad)
-        else:
-            pooled = avg_pool1d(lined, self.kernel, stride=1, padding=pad)
-        return torch.zeros_like(weights).scatter_(-1, order, pooled.view(order.shape))
+        return at_slots(pooled(weights, self.pool, self.kernel), order, keys.shape[3])

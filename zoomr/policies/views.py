@@ -90,7 +90,7 @@ class SlotView:
     received : (L, R, H, S) or None
         Attention each slot has received.
     history : (L, R, W, Hq, d) or None
-        Queries of the last W tokens, in any order.
+        Queries of the last W tokens, the oldest first.
     scaling : float
         The attention's own factor.
     keys, values : callable

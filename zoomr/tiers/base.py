@@ -100,5 +100,5 @@ class Tiers(Protocol):
         ...
 
     def tensors(self) -> dict[str, list[Tensor]]:
-        """The tensors that hold KVs, by place: device and host."""
+        """The tensors that are held: KVs on the device and on the host; in state, the attention received."""
         ...

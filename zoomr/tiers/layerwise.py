@@ -74,10 +74,8 @@ class LayerwiseTiers(SlotTiers):
 
     def tensors(self) -> dict[str, list[Tensor]]:
         """See `Tiers.tensors`."""
-        return {
-            "device": [part for pair in self.buffers for part in pair],
-            "host": [*self.kv, *super().tensors()["host"]],
-        }
+        held = super().tensors()
+        return held | {"device": [part for pair in self.buffers for part in pair], "host": [*self.kv, *held["host"]]}
 
     def _save(self, row: int) -> int:
         self._settle()

@@ -128,7 +128,7 @@ class MaskTiers:
 
     def tensors(self) -> dict[str, list[Tensor]]:
         """See `Tiers.tensors`."""
-        return {"device": list(self.kv), "host": []}
+        return {"device": list(self.kv), "host": [], "state": [] if self.received is None else [self.received]}
 
     def _leave(self, rows: list[int], slots: Tensor, to_low: bool) -> None:
         def index(layers: int, heads: int) -> tuple[Tensor, ...]:

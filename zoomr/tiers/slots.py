@@ -170,7 +170,8 @@ class SlotTiers:
     def tensors(self) -> dict[str, list[Tensor]]:
         """See `Tiers.tensors`."""
         low = [] if self.low is None else self.low.tensors()
-        return {"device": [*self.kv, *low], "host": [block for host in self.hosts or [] for block in host.blocks]}
+        host = [block for row in self.hosts or [] for block in row.blocks]
+        return {"device": [*self.kv, *low], "host": host, "state": [] if self.received is None else [self.received]}
 
     def _append(self, held: list[Tensor], keys: Tensor, values: Tensor) -> None:
         rows = keys.shape[0]

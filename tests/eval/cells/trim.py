@@ -5,6 +5,7 @@ the answer stands; the refreshes of one sample of the cell c=2, k=2, and the vot
 """
 
 import json
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from pipeline import read_rows, write_json, write_rows
 MANIFEST = ("stage", "command", "settings", "inputs", "commit", "started", "ended", "counts")
 ROW = ("id", "problem", "sample", "gold", "status", "text", "balanced", "consensus", *METERS)
 ENDING = 60  # characters
-OTHER_STAGES = ("export", "sft", "profile")
+OTHER_STAGES = ("export", "sft")
 
 
 def manifest(source: Path, target: Path) -> dict[str, Any]:
@@ -35,7 +36,7 @@ def trimmed(row: dict[str, Any], whole: bool) -> dict[str, Any]:
 
 
 def main(runs: Path, target: Path) -> None:
-    """Trim the cells, the profile, and the fine-tuning behind them."""
+    """Trim the cells, the benchmark, and the fine-tuning behind them."""
     for path in sorted((runs / "generate").glob("*/samples.jsonl")):
         directory = target / "generate" / path.parent.name
         directory.mkdir(parents=True)
@@ -49,9 +50,9 @@ def main(runs: Path, target: Path) -> None:
             directory.mkdir(parents=True)
             (target / stage / "latest").write_text(name)
             manifest(latest.parent / name, directory)
-            for figures in ("points.jsonl", "metrics.jsonl"):
-                for path in (latest.parent / name).glob(figures):
-                    write_rows(directory / path.name, read_rows(path))
+            for path in (latest.parent / name).glob("metrics.jsonl"):
+                write_rows(directory / path.name, read_rows(path))
+    shutil.copy(runs / "bench.json", target)
 
 
 if __name__ == "__main__":
