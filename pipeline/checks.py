@@ -56,7 +56,7 @@ SETTINGS: dict[str, Allowed] = {
     "device": DEVICE,
     "shard": form("i/n", r"\d+/\d+") | NULL,
     "system_prompt": TEXT | NULL,
-    "checkpoint": TEXT,
+    "checkpoint": TEXT | NULL,
     "sample": TEXT | NULL,
     "only": TEXT | NULL,
     "paths.*": TEXT,

@@ -79,5 +79,5 @@ def test_what_a_method_looks_like_shapes_no_adapter_either(monkeypatch, tmp_path
     monkeypatch.setattr(sft.Run, "open", lambda *args, **given: opened.append(given["settings"]))
     with hydra.initialize_config_dir(str(CONFIGS), version_base="1.3"):
         cfg = hydra.compose("train", ["+method@sft.policy=oracle_zoom"])
-    sft.open_run(cfg, OmegaConf.to_container(cfg, resolve=True), tmp_path)
+    sft.open_run(cfg, OmegaConf.to_container(cfg, resolve=True), tmp_path, 1)
     assert opened[0]["sft"]["policy"]["name"] == "oracle_zoom" and "show" not in opened[0]["sft"]["policy"]

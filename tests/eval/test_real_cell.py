@@ -38,7 +38,7 @@ def cell(base, root, policy, batch_size=4, samples=2):
             },
             "generation": {"temperature": 0.8, "top_p": 0.9, "samples": samples, "max_new_tokens": 24},
             "method": {"name": name} | settings,
-            "match": {"method": "zoomr", "policy": {"c": 2}, "statistic": "peak"},
+            "match": {"method": "zoomr", "policy": {"c": 2}, "statistic": "peak", "checkpoint": None},
             "system_prompt": None, "seed": 0, "limit": None, "shard": None, "batch_size": batch_size, "traces": 1,
             "device": "cpu",
         }
