@@ -74,7 +74,7 @@ def refuse(settings: dict[str, Any], form: TraceForm) -> None:
 
 def model_of(cfg: DictConfig, settings: dict[str, Any]) -> tuple[Any, str]:
     """The checkpoint, or a model of random weights; and what it is called."""
-    if cfg.checkpoint is not None:
+    if cfg.checkpoint != "random":
         checkpoint = find_checkpoint(cfg)
         return checkpoint.load(cfg.device)[0], f"{cfg.model.name}, {checkpoint.settings['checkpoint']}"
     from transformers import LlamaConfig, LlamaForCausalLM

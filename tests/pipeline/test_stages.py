@@ -101,7 +101,8 @@ def scripted(tmp_path, monkeypatch):
             (tmp_path / f"stage{number}.py").write_text(f"{STAGES}\n{program}\n")
         code = (
             "import sys, pipeline.__main__ as m\n"
-            f"m.commands = lambda stages, overrides: {[['-m', f'stage{n}'] for n in range(len(programs))]!r}\n"
+            f"own = {[['-m', f'stage{n}'] for n in range(len(programs))]!r}\n"
+            "m.commands = lambda stages, overrides: own + [['-c', '']] * (len(stages) - len(own))\n"
             "sys.exit(m.run([]))\n"
         )
         environment = os.environ | {"PYTHONPATH": f"{ROOT}{os.pathsep}{tmp_path}"}
