@@ -81,7 +81,7 @@ def set_apart(method: str, policy: Mapping[str, Any], generation: Mapping[str, A
             return generation.get(value[len("${generation.") : -1], value)
         return value
 
-    unnamed = {"_target_", KEEPS_PROMPT}
+    unnamed = {"_target_", KEEPS_PROMPT, "index"}  # a cell has its index among its inputs
     changed = {key for key, value in policy.items() if value != default(key)} | set(ALWAYS)
     in_order = dict.fromkeys([*ALWAYS, *defaults, *sorted(policy)])
     return {key: policy[key] for key in in_order if key in policy and key in changed - unnamed}
