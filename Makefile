@@ -13,7 +13,7 @@ export MALLOC_MMAP_THRESHOLD_ = 4294967296
 export MALLOC_TRIM_THRESHOLD_ = 17179869184
 export TOKENIZERS_PARALLELISM = false
 
-.PHONY: help env reproduce data train eval fidelity study report plan bench test lint clean
+.PHONY: help env reproduce data train eval fidelity study report publish plan bench test lint clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 12
@@ -41,18 +41,22 @@ eval: env ## generate with every method, then score
 fidelity: env ## what each method does to the predictions on given traces
 	$(STAGES) only=eval.fidelity
 
-report: env ## tables and figures under results/
+report: env ## tables and figures under runs/<preset>/report/
 	$(STAGES) only=eval.report
 
 study: ## all that results/micro and results/micro_zoomed tell of
 	$(MAKE) reproduce PRESET=micro_study
 	$(MAKE) reproduce PRESET=micro_zoomed ARGS="benchmark.count=500 $(ARGS)"
 
+publish: ## copy the preset's report to results/, which is committed
+	mkdir -p results/$(PRESET)
+	cp runs/$(PRESET)/report/* results/$(PRESET)/
+
 plan: env ## what a preset costs: tokens, GPU-hours, endpoint, disk
 	$(BIN)/python -m eval.plan $(GIVEN)
 
 bench: env ## decoding speed against sequence length, to results/bench/
-	$(call STAGE,eval.bench) bench.output=results/bench/decode.json
+	$(BIN)/python -m eval.bench bench.output=results/bench/decode.json $(ARGS)
 
 # The oldest transformers that pyproject.toml allows, in front of the installed one for the tests that it could break.
 OLDEST = $(shell sed -nE 's/^ *"transformers>=([0-9.]+),.*/transformers==\1/p' pyproject.toml)

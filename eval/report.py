@@ -1,4 +1,4 @@
-"""Build results/<preset>/ from scored cells and measured runs: python -m eval.report (see configs/report.yaml)."""
+"""Build runs/<preset>/report/ from scored cells and measured runs: python -m eval.report (see configs/report.yaml)."""
 
 from collections.abc import Sequence
 from pathlib import Path
