@@ -31,6 +31,7 @@ _HOMES = {
     "RandomAttention": "zoomr.policies",
     "RandomZoom": "zoomr.policies",
     "SnapKV": "zoomr.policies",
+    "Quest": "zoomr.policies",
     "Zipage": "zoomr.policies",
     "CORM": "zoomr.policies",
     "RPC": "zoomr.policies",
