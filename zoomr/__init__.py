@@ -32,6 +32,7 @@ _HOMES = {
     "RandomAttention": "zoomr.policies",
     "RandomZoom": "zoomr.policies",
     "SnapKV": "zoomr.policies",
+    "Quest": "zoomr.policies",
     "Zipage": "zoomr.policies",
     "CORM": "zoomr.policies",
     "RPC": "zoomr.policies",

@@ -47,5 +47,6 @@ def test_these_policies_do_drop_something(model, tokenizer, name):
     """Guards the tests above: an equality of two full caches would say nothing."""
     full, _ = logits(model, tokenizer, policies()["full"], batch_size=3)
     found, stats = logits(model, tokenizer, policies()[name], batch_size=3)
-    assert all(one.active_tokens_mean < 0.8 * one.seen_tokens for one in stats)
+    # one that chooses at each step what it attends to may hold everything
+    assert policies()[name].chooses or all(one.active_tokens_mean < 0.8 * one.seen_tokens for one in stats)
     assert max((one - other).abs().max() for one, other in zip(found, full, strict=True)) > 1e-2

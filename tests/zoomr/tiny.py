@@ -22,6 +22,7 @@ from zoomr.policies import (
     Full,
     GivenZoom,
     OracleZoom,
+    Quest,
     RandomAttention,
     RandomZoom,
     RecencyZoom,
@@ -121,6 +122,8 @@ def policies(window=8, budget=16):
         "rpc_growing": RPC(period=8, ratio=4, recent=3, kernel=3, scope="head"),
         "corm": CORM(budget=budget, interval=4, history=8, recent=5),
         "zipage": Zipage(budget=budget, interval=4, block=5, history=4, kernel=3),
+        "quest": Quest(attended=12, page=4, full_layers=0),
+        "quest_second_layer": Quest(attended=6, page=2, full_layers=1, newest=False),
         "h2o": H2O(budget=budget),
         "h2o_prompt": H2O(budget=budget, keep_prompt=True),
     }

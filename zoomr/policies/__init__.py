@@ -7,6 +7,7 @@ from zoomr.policies.full import Full
 from zoomr.policies.given_zoom import GivenZoom
 from zoomr.policies.h2o import H2O
 from zoomr.policies.oracle_zoom import OracleZoom
+from zoomr.policies.quest import Quest
 from zoomr.policies.random_attention import RandomAttention
 from zoomr.policies.random_zoom import RandomZoom
 from zoomr.policies.recency_zoom import RecencyZoom
@@ -21,6 +22,7 @@ from zoomr.policies.zipage import Zipage
 from zoomr.policies.zoomr import ZoomR
 
 __all__ = [
+    "Quest",
     "Zipage",
     "CORM",
     "RPC",
