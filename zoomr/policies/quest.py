@@ -9,8 +9,9 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from zoomr.policies.base import Clock, Keeps, Reading, Resident, Site, State
+from zoomr.policies.base import Keeps, Reading, Site, State
 from zoomr.policies.checks import flags, whole
+from zoomr.policies.views import Clock, Resident
 from zoomr.tiers.base import resized
 
 FEWEST = 3  # pages, as in the authors' code
