@@ -4,6 +4,8 @@ import torch
 from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.masking_utils import sdpa_mask
 
+from zoomr.rotary import Rotary
+
 SEEN = {}
 
 
@@ -78,6 +80,28 @@ def zoom_votes(
     return votes, mass
 
 
+def contrast(model, tokens, rows, found, bare):
+    """What the last token's queries ask beyond the mean of those at earlier refreshes, and now theirs among them."""
+    forward(model, tokens, rows)
+    rotary, newest = Rotary.of(model), torch.tensor([len(tokens) - 1])
+    votes = [0.0] * len(found)
+    for layer in range(len(SEEN)):
+        query, key = SEEN[layer]
+        groups = query.shape[0] // key.shape[0]
+        for head in range(query.shape[0]):
+            own = bare.setdefault((layer, head), [])
+            mean = sum(own) / len(own) if own else torch.zeros(1, query.shape[-1])
+            for asked, sign in ((query[head, -1], 1), (rotary(mean[None], newest)[0, 0], -1)):
+                scores = []
+                for _, summary in found:
+                    keys = [key[head // groups, j] for j in summary[1:-1]]
+                    scores.append(float(asked @ (sum(keys) / len(keys))) * query.shape[-1] ** -0.5)
+                for i, weight in enumerate(torch.softmax(torch.tensor(scores, dtype=torch.float64), 0)):
+                    votes[i] += sign * float(weight)
+            own.append(rotary(query[head, -1:][None], -newest)[0])
+    return votes, votes
+
+
 def zoomr(model, prompt, continuation, boundaries, begin, end, policy):
     """Logits of every continuation token (the last is not fed) and the refreshes that were made.
 
@@ -86,7 +110,7 @@ def zoomr(model, prompt, continuation, boundaries, begin, end, policy):
     """
     tokens = list(prompt)
     rows = [set(range(t + 1)) for t in range(len(prompt))]
-    active, refreshes, since, tally = set(range(len(prompt))), [], 0, {}
+    active, refreshes, since, tally, bare = set(range(len(prompt))), [], 0, {}, {}
     for token in continuation[:-1]:
         t = len(tokens)
         tokens.append(token)
@@ -97,7 +121,9 @@ def zoomr(model, prompt, continuation, boundaries, begin, end, policy):
         due = due or since >= policy.force_after
         found = segments(tokens, len(prompt), begin, end)
         outside = [paragraph[0] <= t - policy.window for paragraph, _ in found]
-        if found and (due or policy.vote_span):
+        if due and policy.votes_by == "contrast":
+            tally = dict(enumerate(zip(*contrast(model, tokens, rows, found, bare), strict=True)))
+        elif found and (due or policy.vote_span):
             allowed = outside if policy.exclude_covered else None
             options = policy.votes_by == "mass", policy.per_kv_head, policy.with_delimiters, policy.voters
             cast = zoom_votes(model, tokens, rows, found, policy.k, allowed, *options)
@@ -106,16 +132,17 @@ def zoomr(model, prompt, continuation, boundaries, begin, end, policy):
                 tally[i] = (votes + cast[0][i], mass + cast[1][i])
         if due:
             votes = [tally.get(i, (0.0, 0.0))[0] for i in range(len(found))]
-            voted = [i for i in range(len(found)) if votes[i]]
+            voted = [i for i in range(len(found)) if votes[i] > 0]
             order = sorted(voted, key=lambda i: (*tally[i], i), reverse=True)
-            zoomed, shown = sorted(order[: policy.c]), sorted(order[policy.c :])
+            most = None if policy.most_shown is None else policy.c + policy.most_shown
+            zoomed, shown = sorted(order[: policy.c]), sorted(order[policy.c : most])
             active = set(range(len(prompt))) | set(range(max(0, t - policy.window + 1), t + 1))
             if policy.keep_open:
                 active |= set(range(found[-1][1][-1] + 1 if found else len(prompt), t + 1))
             for i in zoomed:
                 active |= set(found[i][0])
             for i in shown:
-                active |= set(found[i][1])
+                active |= set(found[i][1]) | set(found[i][0][-policy.tail :] if policy.tail else [])
             refreshes.append((t, votes, zoomed, shown, active))
             since, tally = 0, {}
     logits = forward(model, tokens, rows)

@@ -105,3 +105,20 @@ def test_k23_h2o_always_keeps_its_recent_share(model):
 
 def test_snapkv_of_both_sources_can_be_said():
     assert SnapKV(budget=64, interval=128, history=8, group="max", pool="max", kernel=7).keep_last(0) == 8
+
+
+@pytest.mark.parametrize("name", ["snapkv", "snapkv_max", "rkv"])
+def test_scores_of_all_layers_never_exist_at_once(model, monkeypatch, name):
+    """What looks at queries or keys ranks one layer at a time, whose scores alone are transient."""
+    policy, seen = policies()[name], []
+    rank = type(policy).rank
+
+    def watched(self, view):
+        seen.append(view.keys().shape[0])
+        return rank(self, view)
+
+    monkeypatch.setattr(type(policy), "rank", watched)
+    batch, _ = decoding(model, policy, [PROMPT], [STORY])
+    while batch.rows:
+        batch.step()
+    assert set(seen) == {1}

@@ -7,6 +7,7 @@ from tests.zoomr import reference
 from tests.zoomr.tiny import BEGIN, BOUNDARIES, CLOSE, make_model, prompt_of, story
 from zoomr import ZoomR, teacher_forced
 from zoomr.errors import UserError
+from zoomr.summaries.votes import contrast_votes
 
 PROMPT, STORY = prompt_of(3, 6), story(7)
 SETTINGS = {
@@ -21,6 +22,10 @@ SETTINGS = {
     "weighted": {"window": 9, "votes_by": "mass"},
     "per_kv_head": {"window": 9, "k": 1, "per_kv_head": True},
     "with_delimiters": {"window": 9, "k": 1, "with_delimiters": True},
+    "no_zoom": {"window": 9, "c": 0, "tail": 2},
+    "contrast": {"window": 9, "votes_by": "contrast"},
+    "conclusions": {"window": 9, "tail": 3, "c": 1},
+    "bounded": {"window": 9, "k": 3, "c": 1, "most_shown": 1},
     "voters": {"window": 9, "voters": ((0, 1), (1, 0), (1, 3))},
     "voters_per_kv_head": {"window": 9, "voters": ((1, 1), (1, 2)), "per_kv_head": True},
 }
@@ -33,11 +38,13 @@ def check(tokenizer, model, policy, boundaries=BOUNDARIES):
     [result] = teacher_forced(model, tokenizer, [PROMPT], [STORY], **settings)
     assert [entry.position for entry in trace] == [position for position, *_ in refreshes]
     for entry, (_, votes, zoomed, shown, active) in zip(trace, refreshes, strict=True):
-        assert entry.votes == pytest.approx(votes, rel=1e-4)
+        assert entry.votes == pytest.approx(votes, rel=1e-4, abs=2e-4 if policy.votes_by == "contrast" else 0)
         assert (entry.zoomed, entry.shown) == (zoomed, shown)
         assert entry.active == len(active)
-        if sum(votes):
-            assert entry.agreeability == pytest.approx(sum(votes[i] for i in zoomed) / sum(votes))
+        if zoomed:
+            assert entry.agreeability == pytest.approx(
+                sum(votes[i] for i in zoomed) / sum(max(0, vote) for vote in votes), rel=1e-3
+            )
     torch.testing.assert_close(result.logits, expected, atol=1e-5, rtol=0)
     return trace, result
 
@@ -45,7 +52,20 @@ def check(tokenizer, model, policy, boundaries=BOUNDARIES):
 @pytest.mark.parametrize("name", SETTINGS)
 def test_votes_sets_and_logits_equal_the_slow_loop(tokenizer, model, name):
     trace, _ = check(tokenizer, model, ZoomR(**SETTINGS[name]))
-    assert any(entry.zoomed for entry in trace)
+    assert any(entry.zoomed for entry in trace) == (name != "no_zoom")
+
+
+def test_a_head_that_always_asks_the_same_has_no_say():
+    torch.manual_seed(0)
+    means, candidates = torch.randn(2, 1, 2, 5, 8), torch.ones(1, 5, dtype=torch.bool)
+    queries, habits = torch.randn(2, 1, 4, 8), torch.randn(2, 1, 4, 8)
+    votes = contrast_votes(queries, habits, means, candidates, 0.4).counts
+    habits[1, :, 2] = queries[1, :, 2]
+    others = torch.ones(2, 4, dtype=torch.bool)
+    others[1, 2] = False
+    found = contrast_votes(queries, habits, means, candidates, 0.4).counts
+    torch.testing.assert_close(found, contrast_votes(queries, habits, means, candidates, 0.4, voters=others).counts)
+    assert not torch.allclose(found, votes) and abs(float(found.sum())) < 1e-6
 
 
 @pytest.mark.parametrize("heads", [(8, 8), (8, 1)], ids=str)
