@@ -271,7 +271,8 @@ class SlotTiers:
             self._resize(self.size.capacity(needed, 0))
 
     def _resize(self, capacity: int) -> None:
-        self.kv = [resized(buffer, capacity, pin=self.pin) for buffer in self.kv]
+        for part in range(len(self.kv)):  # one after the other, so that at no time both are held twice
+            self.kv[part] = resized(self.kv[part], capacity, pin=self.pin)
         self.positions = resized(self.positions, capacity, dim=-1)
         if self.received is not None:
             self.received = resized(self.received, capacity, dim=-1)
