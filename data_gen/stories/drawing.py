@@ -8,7 +8,7 @@ from data_gen.stories.story import Step, Story
 from data_gen.stories.wording import PEOPLE, WORDING, Slots, say
 from data_gen.world import Value
 
-SMALLEST, LARGEST = 2, 99  # numbers that somebody has
+SMALLEST, LARGEST = 2, 50  # numbers that somebody has: small models add larger ones wrongly
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ def _draw_step(
     while True:
         name = rng.choices(possible, [kinds[name].share for name in possible])[0]
         operands = tuple(rng.sample(before, kinds[name].operands))
-        m, n = rng.randint(5, 30), rng.randint(2, 12)
+        m, n = rng.randint(5, 20), rng.randint(2, 9)
         values = [numbers[operand] for operand in operands]
         number = kinds[name].number(m, n, *values)
         if SMALLEST <= number <= LARGEST:

@@ -1,9 +1,9 @@
 """Stories: word problems in plain English, in which most numbers follow from other people's.
 
-A story names a scene and tells, one sentence a person, how many things each has: by numbers of their own, or in terms
-of people before them. Sentences that have nothing to do with the question stand in between. The thoughts work through
-the people in turn, one look-up a paragraph, so that a sum of two people's numbers takes two; what somebody has stands
-in the thoughts alone. All language is in wording.yaml.
+A story names a scene and tells, one numbered sentence a person, how many things each has: by numbers of their own, or
+in terms of people before them. Sentences that have nothing to do with the question stand in between. The thoughts work
+through the numbered ones in turn, one look-up a paragraph, so that a sum of two people's numbers takes two; what
+somebody has stands in the thoughts alone. All language is in wording.yaml.
 """
 
 from dataclasses import dataclass
@@ -71,7 +71,7 @@ class Story:
         """The user's text."""
         sentences = [self.opening]
         for index, fact in enumerate(self.facts):
-            sentences.append(say(fact.phrasing["fact"], fact.slots))
+            sentences.append(f"({index + 1}) {say(fact.phrasing['fact'], fact.slots)}")
             sentences += [sentence for after, sentence in self.distractors if after == index]
         return QUESTION_PREFIX + " ".join([*sentences, say(self.asked.phrasing["fact"], self.asked.slots)])
 
@@ -108,8 +108,10 @@ class Story:
         paragraphs: list[str] = []
         look_ups: list[LookUp] = []
         found: list[int] = []  # the paragraph that found each person's number
-        for step in (*self.facts, self.asked):
-            for template, person, operand in zip(step.thoughts(self.value), PEOPLE, (*step.operands, 0), strict=False):
+        for number, step in enumerate((*self.facts, self.asked), start=1):
+            first, *others = step.thoughts(self.value)
+            thoughts = [first if step is self.asked else f"({number}) {first}", *others]
+            for template, person, operand in zip(thoughts, PEOPLE, (*step.operands, 0), strict=False):
                 text, span = say_thought(template, self.recall, person, step.slots)
                 if span is not None:
                     look_ups.append(LookUp(len(paragraphs), found[operand], *span))

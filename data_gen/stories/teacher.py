@@ -5,6 +5,8 @@ from collections.abc import Iterator
 
 from data_gen.stories.wording import PEOPLE, WORDING, say
 
+NUMBER = re.compile(r"\(\d+\) ")  # of the fact that a paragraph works out
+
 
 def summarize_paragraph(paragraph: str) -> str:
     """Return the summary of a paragraph, such as `Anna's number, more than Ben's`.
@@ -14,8 +16,9 @@ def summarize_paragraph(paragraph: str) -> str:
     ValueError
         If the paragraph follows no template of wording.yaml.
     """
+    text = NUMBER.sub("", paragraph, count=1)
     for pattern, summary in RULES:
-        if found := pattern.match(paragraph):
+        if found := pattern.match(text):
             return say(summary, found.groupdict())
     raise ValueError(f"not a paragraph of a story: {paragraph[:60]!r}")
 
