@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 import torch
-from data_gen.ledger.solution import solution
 from datasets import load_from_disk
 from torch.nn.functional import cross_entropy
 
 import train.index
 from data_gen.ledger.tokens import ledger_tokenizer
-from data_gen.ledger.world import problems
+from data_gen.solution import solution
+from data_gen.worlds import world_of
 from tests.train.conftest import Workshop
 from train import targets
 from train.bilinear import Example, fit, hits, scores
@@ -170,13 +170,13 @@ def test_gradient_keeps_what_lowers_the_loss():
 def test_the_oracle_says_what_a_ledger_needs(shop):
     tokenizer = ledger_tokenizer()
     add_delimiters(tokenizer)
-    for _, problem in problems("validation", 6, [4, 9, 16], 0):
-        told = solution(problem, tokenizer)
+    for _, problem in world_of("ledger", "world").problems("validation", 6, [4, 9, 16], 0, "last"):
+        told = solution(world_of("ledger", "world"), problem, tokenizer)
         ids, prompt = told.prompt + told.continuation, len(told.prompt)
         row = {"input_ids": ids, "labels": [-100] * prompt + told.continuation}
         where = places(row, boundary_table(tokenizer), delimiter_ids(tokenizer), SPAN)
         needs = targets.needed(ids, tokenizer, where)
-        assert needs == {prompt + look_up.name: look_up.needs for look_up in told.look_ups}
+        assert needs == {prompt + look_up.position: look_up.needs for look_up in told.look_ups}
         shares, weights = targets.labels(needs, where)
         at = {where.boundaries[s]: int(shares[s].argmax()) for s in weights.nonzero()[:, 0].tolist()}
         assert at == {position: needs[position] for position in at}
@@ -279,12 +279,12 @@ def test_the_gradient_is_fitted_to_as_well(call):
 @pytest.mark.parametrize(
     ("override", "sentence"),
     [
-        ("index.target=mass", "index.target=mass: has to be one of contrast, gradient, labels"),
+        ("index.target=mass", "index.target=mass: one of contrast, gradient, labels is needed"),
         ("index.target=labels", "index.target=labels finds nothing in these rows"),
-        ("index.ranks=[16,0]", "index.ranks=.*: has to be whole numbers from 1"),
-        ("index.ranks=[]", "index.ranks=.*: has to be whole numbers from 1"),
-        ("index.rows=-3", "index.rows=-3: has to be whole numbers from 1"),
-        ("index.learning_rate=0", "index.learning_rate=0: has to be above 0"),
+        ("index.ranks=[16,0]", "index.ranks=.*: a list of values, each a whole number of at least 1"),
+        ("index.ranks=[]", "index.ranks=.*: a list of values, each a whole number of at least 1"),
+        ("index.rows=-3", "index.rows=-3: a whole number of at least 1"),
+        ("index.learning_rate=0", "index.learning_rate=0: a number above 0"),
         ("index.checkpoint=nowhere", "run `python -m train.export` first"),
         ("index.data=nowhere", "run `python -m data_gen.build` first"),
     ],

@@ -123,7 +123,8 @@ def test_tokens_between_refreshes_share_a_forward(model, tokenizer):
 
 def test_policies_whose_choice_is_not_known_beforehand_go_by_layer_or_by_step():
     left = {name: policy for name, policy in policies().items() if not in_chunks(policy)}
-    assert {name for name, policy in left.items() if by_layer(policy)} == {"snapkv", "snapkv_max", "h2o", "h2o_prompt"}
-    steps = {name for name, policy in left.items() if not by_layer(policy)}
-    assert steps == {"streaming_llm_reassigned", "random_attention", "random_attention_prompt"}
+    layered = {name for name, policy in left.items() if by_layer(policy)}
+    assert layered == {"snapkv", "snapkv_max", "h2o", "h2o_prompt", "rkv", "corm", "zipage", "rpc_growing"}
+    steps = {"streaming_llm_reassigned", "random_attention", "random_attention_prompt", "rpc_prompt"}
+    assert left.keys() - layered == steps | {"quest", "quest_second_layer"}
     assert not any(by_layer(policy) for name, policy in policies().items() if name not in left)

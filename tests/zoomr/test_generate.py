@@ -8,11 +8,13 @@ import torch
 from transformers.generation import BaseStreamer
 
 from tests.zoomr.tiny import BEGIN, BOUNDARIES, CLOSE, END, EOS, PAD, STOP, make_model, policies, prompt_of
-from zoomr import Full, StreamingLLM, ZoomR, decode, generate, stream
+from zoomr import Full, Quest, StreamingLLM, ZoomR, decode, generate, stream
 from zoomr.errors import UserError
 
 PROMPTS = [prompt_of(seed, length) for seed, length in enumerate((31, 32, 33, 65))]
-LONG = policies(window=400, budget=400)
+OWN_SIZES = {"rpc_growing", "quest", "quest_second_layer"}  # which neither a window nor a budget sets
+LONG = {name: policy for name, policy in policies(window=400, budget=400).items() if name not in OWN_SIZES}
+LONG["quest"] = Quest(attended=400, page=4, full_layers=0)
 
 
 def greedy(model, prompts, tokens=40, **settings):
