@@ -70,7 +70,6 @@ def test_numbers_are_found_rounded_and_only_within_one_record(known):
     assert unknown(row.replace(f"{cell['n_problems']} |", "123 |"), known) != []
 
 
-@pytest.mark.xfail(strict=True, reason="the README tells of a saving that is no longer kept; to be written anew")
 def test_the_readmes_tables_say_what_results_hold(known):
     rows = measured_rows((ROOT / "README.md").read_text())
     assert rows
