@@ -111,17 +111,19 @@ def cell_sections(
     if compared:
         table1.write_table1(compared, rows, found, intro, results)
     curves = [cell for cell in comparable if isinstance(cell.policy.get("budget"), int)]
+    # the paper's k alone, since all of a sweep over k would hide the rest; the ablation has them
+    shown = [cell for cell in comparable if cell not in curves and has_settings(cell.policy, {"k": reference["k"]})]
     over_c_and_k = with_settings(comparable, {key: reference[key] for key in reference.keys() - {"c", "k"}})
     return [
         questions.section(found),
         table1.section(compared, rows),
-        *rivals.against_active(compared, curves, results),
+        *rivals.against_active(shown, curves, results),
         active_set.section(compared, runs / "generate", results),
         ablation.section(over_c_and_k, paper, results),
         options.section(comparable, reference, results),
         agreeability.section(compared, paper, results),
-        rivals.differences(compared, results),
-        rivals.lengths(compared),
+        rivals.differences(shown, compared, results),
+        rivals.lengths(shown),
     ]
 
 

@@ -16,6 +16,8 @@ from pipeline import write_json
 Cells = Sequence[ScoredCell]
 CURVES = "python -m eval.generate -m sweep=budgets"
 
+VARIANTS = "^sDvP<X>"  # markers of a method's further cells
+
 
 def against_active(cells: Cells, curves: Cells, results: Path) -> list[Section]:
     """Accuracy against active KV tokens; `curves` are cells of baselines at budgets of their own."""
@@ -59,8 +61,12 @@ def draw_against_active(cells: Cells, curves: Cells, stem: Path) -> Path:
         here = [cell for cell in cells if cell.benchmark == benchmark]
         draw_budget_curves(axis, [cell for cell in curves if cell.benchmark == benchmark])
         several = len({cell.model_title for cell in here}) > 1
+        drawn: dict[tuple[str, bool], int] = {}
         for cell in here:
-            draw_cell(axis, cell, cell.title + (f", {cell.model_title}" if several else ""))
+            kind = cell.method, cell.keeps_prompt
+            marker = VARIANTS[drawn[kind] % len(VARIANTS)] if kind in drawn else look(cell.method).marker
+            drawn[kind] = drawn.get(kind, -1) + 1
+            draw_cell(axis, cell, cell.title + (f", {cell.model_title}" if several else ""), marker)
         axis.set_title(f"{benchmark_title(benchmark)}, n = {problem_count(here)}", fontsize=8)
         axis.set_xlabel("active KV tokens (mean; bar to the peak)")
         axis.set_ylim(-4, 104)
@@ -81,7 +87,7 @@ def draw_budget_curves(axis: Any, cells: Cells) -> None:
         axis.plot(active, accuracy, linestyle="--" if kept else "-", **style)
 
 
-def draw_cell(axis: Any, cell: ScoredCell, label: str) -> None:
+def draw_cell(axis: Any, cell: ScoredCell, label: str, marker: str) -> None:
     """Draw one cell: the marker at its mean, a bar to its peak, its interval upright; open where the prompt is kept."""
     shown, summary = look(cell.method), cell.summary
     mean, peak = cell.meters["active_tokens_mean"], cell.meters["active_tokens_peak"]
@@ -92,7 +98,7 @@ def draw_cell(axis: Any, cell: ScoredCell, label: str) -> None:
         xerr=[[0], [max(0.0, peak - mean)]],
         yerr=[[accuracy - 100 * summary["ci_low"]], [100 * summary["ci_high"] - accuracy]],
         color=shown.colour,
-        marker=shown.marker,
+        marker=marker,
         markersize=5,
         markerfacecolor="white" if cell.keeps_prompt else shown.colour,
         linewidth=0.8,
@@ -101,12 +107,12 @@ def draw_cell(axis: Any, cell: ScoredCell, label: str) -> None:
     )
 
 
-def differences(cells: Cells, results: Path) -> Section:
-    """Every method minus ZoomR, paired over problems."""
+def differences(cells: Cells, reference: Cells, results: Path) -> Section:
+    """Every method minus ZoomR as in `reference`, paired over problems."""
     rows = [
         {"benchmark": benchmark_title(benchmark), "model": model, "minus ZoomR": cell_link(cell)} | minus(cell, zoomed)
         for (benchmark, model), here in groups(cells).items()
-        for zoomed in picked(here, plain("zoomr"))
+        for zoomed in picked([cell for cell in here if cell in reference], plain("zoomr"))
         for cell in here
         if cell is not zoomed
     ]
